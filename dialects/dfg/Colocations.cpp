@@ -15,8 +15,7 @@ constexpr llvm::StringLiteral kColocationAttr = "_class";
 constexpr llvm::StringLiteral kColocationPrefix = "loc:@";
 
 void mapColocations(Operation *op, ColocationMap map) {
-  auto kept = op->getAttrOfType<DictionaryAttr>(kTensorFlowAttr);
-  auto classes = kept ? kept.getAs<ArrayAttr>(kColocationAttr) : ArrayAttr();
+  auto classes = getSourceAttribute<ArrayAttr>(op, kColocationAttr);
   if (!classes)
     return;
   Builder builder(op->getContext());
@@ -37,15 +36,10 @@ void mapColocations(Operation *op, ColocationMap map) {
   }
   if (ArrayRef<Attribute>(mapped) == classes.getValue())
     return;
-  NamedAttrList attributes(kept);
   if (mapped.empty())
-    attributes.erase(kColocationAttr);
+    removeSourceAttribute(op, kColocationAttr);
   else
-    attributes.set(kColocationAttr, builder.getArrayAttr(mapped));
-  if (attributes.empty())
-    op->removeAttr(kTensorFlowAttr);
-  else
-    op->setAttr(kTensorFlowAttr, attributes.getDictionary(op->getContext()));
+    setSourceAttribute(op, kColocationAttr, builder.getArrayAttr(mapped));
 }
 
 } // namespace distc::dfg

@@ -9,6 +9,7 @@
 #include "dialects/dfg/GraphBuilder.h"
 #include "dialects/dfg/ScalarBuilder.h"
 #include "dialects/dfg/ShapeContext.h"
+#include "dialects/dfg/SourceAttributes.h"
 #include "dialects/dfg/TypeRules.h"
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -79,7 +80,6 @@ namespace distc::dfg {
 /// Names of the attributes that any node may carry (see the dialect's description).
 inline constexpr llvm::StringLiteral kDeviceAttr = "device";
 inline constexpr llvm::StringLiteral kControlAttr = "control";
-inline constexpr llvm::StringLiteral kTensorFlowAttr = "tf";
 /// TensorFlow's own attributes of a NodeDef begin so; no operation's semantics depend on them.
 inline constexpr llvm::StringLiteral kInternalPrefix = "_";
 /// Among a call's attributes in TensorFlow: XLA compiles what is called. A convolution that stood there keeps it.

@@ -87,7 +87,7 @@ LogicalResult verifyCarried(Operation *op) {
   };
   return success(succeeded(carries(kControlAttr, isStrings, "an array of nodes' names")) &&
                  succeeded(carries(kDeviceAttr, isA<StringAttr>, "a string")) &&
-                 succeeded(carries(kTensorFlowAttr, isA<DictionaryAttr>, "a dictionary")));
+                 succeeded(carries(kSourceAttributes, isA<DictionaryAttr>, "a dictionary")));
 }
 
 bool isHandle(Type type) {
@@ -101,14 +101,7 @@ llvm::StringRef getNodeName(Operation *op) {
   return name ? name.getValue() : "";
 }
 
-void removeNotedShapes(Operation *op) {
-  auto kept = op->getAttrOfType<DictionaryAttr>(kTensorFlowAttr);
-  if (!kept || !kept.contains("_output_shapes"))
-    return;
-  NamedAttrList attributes(kept);
-  attributes.erase("_output_shapes");
-  op->setAttr(kTensorFlowAttr, attributes.getDictionary(op->getContext()));
-}
+void removeNotedShapes(Operation *op) { removeSourceAttribute(op, "_output_shapes"); }
 
 void nameResults(Operation *op, OpAsmSetValueNameFn set) {
   // The scopes' slashes are not for names of values.

@@ -41,8 +41,7 @@ FailureOr<Frames> Frames::find(Block &block) {
       join(nodes.lookup(control));
     if (getKind(&op) == "Enter") {
       auto fail = [&] { return emitError(op.getLoc()) << "node '" << getNodeName(&op) << "' (op 'Enter') "; };
-      auto attributes = op.getAttrOfType<DictionaryAttr>(kTensorFlowAttr);
-      auto name = attributes ? attributes.getAs<StringAttr>("frame_name") : StringAttr();
+      auto name = getSourceAttribute<StringAttr>(&op, "frame_name");
       if (!name)
         return fail() << "does not say what frame it enters";
       // One name may stand for a frame in each iteration of another, but not for frames of two loops.

@@ -17,13 +17,8 @@ namespace distc {
 
 namespace {
 
-template <typename T> T getAttr(dfg::OpaqueOp op, StringRef name) {
-  auto all = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  return all ? all.getAs<T>(name) : T();
-}
-
 int64_t getInteger(dfg::OpaqueOp op, StringRef name) {
-  auto value = getAttr<IntegerAttr>(op, name);
+  auto value = dfg::getSourceAttribute<IntegerAttr>(op, name);
   return value ? value.getInt() : 0;
 }
 
@@ -83,7 +78,7 @@ private:
 
   /// Components of a dataset's elements, named as the iterator's outputs.
   bool feedIterator(dfg::OpaqueOp op) {
-    auto shapes = getAttr<ArrayAttr>(op, "output_shapes");
+    auto shapes = dfg::getSourceAttribute<ArrayAttr>(op, "output_shapes");
     auto getShape = [&](Value result) -> dfg::TensorShapeAttr {
       const unsigned i = llvm::cast<OpResult>(result).getResultNumber();
       return shapes && i < shapes.size() && isNumeric(result) ? llvm::dyn_cast<dfg::TensorShapeAttr>(shapes[i])
@@ -105,7 +100,7 @@ private:
   /// Features of fixed length of a batch of serialized examples, named as in the examples.
   bool feedFeatures(dfg::OpaqueOp op) {
     const bool isSecond = op.getOp() == "ParseExampleV2";
-    auto shapes = getAttr<ArrayAttr>(op, "dense_shapes");
+    auto shapes = dfg::getSourceAttribute<ArrayAttr>(op, "dense_shapes");
     const int64_t sparse = getInteger(op, isSecond ? "num_sparse" : "Nsparse");
     if (!shapes || op->getNumOperands() < 5 * isSecond + 2)
       return false;
@@ -153,7 +148,7 @@ private:
     auto decode = llvm::dyn_cast<dfg::OpaqueOp>(*strings.user_begin());
     if (!decode || decode.getOp() != "DecodeRaw" || decode->getNumOperands() != 1 || !isNumeric(decode->getResult(0)))
       return false;
-    if (auto little = getAttr<BoolAttr>(decode, "little_endian"); little && !little.getValue())
+    if (auto little = dfg::getSourceAttribute<BoolAttr>(decode, "little_endian"); little && !little.getValue())
       return false;
     Operation *user = decode;
     do {

@@ -184,16 +184,13 @@ struct InlineCalls : impl::InlineCallsBase<InlineCalls> {
   }
 
   static bool isCompiledByXla(Operation *call) {
-    auto attributes = call->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-    auto must = attributes ? attributes.getAs<BoolAttr>(dfg::kCompiledByXla) : BoolAttr();
+    auto must = dfg::getSourceAttribute<BoolAttr>(call, dfg::kCompiledByXla);
     return must && must.getValue();
   }
 
   /// Of what stood in a function that XLA compiles (see dfg-divide-convolutions).
   static void noteCompiled(Operation *op) {
-    NamedAttrList attributes(op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr));
-    attributes.set(dfg::kCompiledByXla, BoolAttr::get(op->getContext(), true));
-    op->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op->getContext()));
+    dfg::setSourceAttribute(op, dfg::kCompiledByXla, BoolAttr::get(op->getContext(), true));
   }
 
   LogicalResult inlineCall(Operation *call, dfg::FuncOp callee, Replacements &replacements, Operation *&next) {

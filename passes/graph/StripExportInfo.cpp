@@ -39,17 +39,11 @@ struct StripExportInfo : impl::StripExportInfoBase<StripExportInfo> {
   }
 
   void stripNode(Operation *op) {
-    auto kept = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-    if (!kept)
-      return;
     NamedAttrList left;
-    for (NamedAttribute entry : kept)
+    for (NamedAttribute entry : dfg::getSourceAttributes(op))
       if (!isForExport(entry.getName()))
         left.push_back(entry);
-    if (left.empty())
-      op->removeAttr(dfg::kTensorFlowAttr);
-    else
-      op->setAttr(dfg::kTensorFlowAttr, left.getDictionary(&getContext()));
+    dfg::setSourceAttributes(op, left);
   }
 };
 

@@ -131,13 +131,10 @@ struct DivideConvolutions : impl::DivideConvolutionsBase<DivideConvolutions> {
 
   /// Whether it stood in a function that XLA compiles; it does not say so any longer.
   static bool takeNote(Operation *op) {
-    auto attributes = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-    if (!attributes || !attributes.contains(dfg::kCompiledByXla) ||
+    if (!dfg::getSourceAttribute(op, dfg::kCompiledByXla) ||
         !llvm::isa<dfg::Conv2DOp, dfg::Conv2DBackpropInputOp, dfg::Conv2DBackpropFilterOp>(op))
       return false;
-    NamedAttrList left(attributes);
-    left.erase(dfg::kCompiledByXla);
-    op->setAttr(dfg::kTensorFlowAttr, left.getDictionary(op->getContext()));
+    dfg::removeSourceAttribute(op, dfg::kCompiledByXla);
     return true;
   }
 };

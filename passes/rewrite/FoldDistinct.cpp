@@ -148,7 +148,7 @@ struct FoldDistinct : impl::FoldDistinctBase<FoldDistinct> {
     }
     Operation *all = builder.clone(*rows);
     all->setLoc(locate("rows"));
-    all->removeAttr(dfg::kTensorFlowAttr); // shapes of the one it was
+    dfg::setSourceAttributes(all, {}); // shapes of the one it was
     all->setOperand(1, values);
     all->getResult(0).setType(op->getResult(0).getType());
     op->getResult(0).replaceAllUsesWith(all->getResult(0));
@@ -198,7 +198,7 @@ struct FoldDistinct : impl::FoldDistinctBase<FoldDistinct> {
     for (Operation *product : llvm::reverse(products)) {
       Operation *copy = builder.clone(*product);
       copy->setLoc(NameLoc::get(builder.getStringAttr(dfg::getNodeName(product) + "/each")));
-      copy->removeAttr(dfg::kTensorFlowAttr);
+      dfg::setSourceAttributes(copy, {});
       copy->setOperand(0, each);
       copy->getResult(0).setType(each.getType());
       each = copy->getResult(0);

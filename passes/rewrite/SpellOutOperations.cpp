@@ -76,8 +76,7 @@ public:
     Operation *asserted = builder.create(assertion);
     auto before = builder.getStrArrayAttr({dfg::getNodeName(asserted)});
     asserted->setAttr("summarize", builder.getI64IntegerAttr(3));
-    asserted->setAttr(dfg::kTensorFlowAttr, builder.getDictionaryAttr(builder.getNamedAttr(
-                                                "T", builder.getTypeArrayAttr({type.getElementType()}))));
+    dfg::setSourceAttribute(asserted, "T", builder.getTypeArrayAttr({type.getElementType()}));
     OperationState add(locate("add"), dfg::AssignAddOp::getOperationName());
     add.addOperands({handle, number("one", 1)});
     add.addAttribute(dfg::kControlAttr, before);
@@ -135,10 +134,7 @@ private:
   Location locate(StringRef suffix) {
     return suffix.empty() ? op->getLoc() : Location(NameLoc::get(builder.getStringAttr(name() + "/" + suffix)));
   }
-  template <typename T> T getAttr(StringRef attribute) {
-    auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-    return rest ? rest.getAs<T>(attribute) : T();
-  }
+  template <typename T> T getAttr(StringRef attribute) { return dfg::getSourceAttribute<T>(op, attribute); }
   Value constant(StringRef suffix, DenseElementsAttr value) {
     return dfg::ConstOp::create(builder, locate(suffix), value.getType(), value).getResult();
   }

@@ -288,8 +288,7 @@ static std::optional<bool> isMember(Dim size, ArrayRef<Dim> set) {
 LogicalResult RowMasker::subtractSizes(Operation *op) {
   auto sizes = shapes.getElements(op->getOperand(0)), others = shapes.getElements(op->getOperand(1));
   auto first = shapes.getShape(op->getOperand(0)), second = shapes.getShape(op->getOperand(1));
-  auto attributes = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  auto kind = attributes ? attributes.getAs<StringAttr>("set_operation") : StringAttr();
+  auto kind = dfg::getSourceAttribute<StringAttr>(op, "set_operation");
   const bool isRow = first && first->size() == 2 && (*first)[0].isConstant() && (*first)[1].isConstant();
   if (!sizes || !others || !isRow || !second || second->size() != 2 || !((*first)[0] == (*second)[0]) ||
       sizes->empty() || !kind || kind.getValue() != "a-b")

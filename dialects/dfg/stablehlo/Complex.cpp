@@ -88,7 +88,7 @@ Value Converter::makeOpaque(Builder &g, StringRef kind, ValueRange operands, con
   Location loc = NameLoc::get(g.builder.getStringAttr(dfg::getNodeName(g.node) + "/" + kind));
   Type type = dfg::getTensorType(sizes, element);
   auto node = dfg::OpaqueOp::create(g.builder, loc, TypeRange(type), kind, operands, /*stateless=*/true);
-  node->setAttr(dfg::kTensorFlowAttr, g.builder.getDictionaryAttr(types));
+  dfg::setSourceAttributes(node, types);
   g.made.push_back(node);
   shapes.setShape(node->getResult(0), sizes);
   return node->getResult(0);

@@ -109,7 +109,7 @@ FailureOr<FlatSymbolRefAttr> Converter::makeFunction(Operation *op, Region &regi
 Converter::Result Converter::makeControlFlow(Operation *op, StringRef kind, ValueRange operands,
                                              ArrayRef<NamedAttribute> functionNames, TypeRange types) {
   auto node = dfg::OpaqueOp::create(builder, op->getLoc(), types, kind, operands);
-  node->setAttr(dfg::kTensorFlowAttr, builder.getDictionaryAttr(functionNames));
+  dfg::setSourceAttributes(node, functionNames);
   return Values(node->getResults());
 }
 

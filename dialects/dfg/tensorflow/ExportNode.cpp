@@ -57,8 +57,7 @@ std::string BlockExporter::getInput(Value value) {
   unsigned number = llvm::cast<OpResult>(value).getResultNumber();
   std::string name = names.lookup(op);
   if (isFunction) {
-    auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-    auto outputs = rest ? rest.getAs<ArrayAttr>(kOutputsKey) : ArrayAttr();
+    auto outputs = dfg::getSourceAttribute<ArrayAttr>(op, kOutputsKey);
     if (outputs && number < outputs.size())
       return name + ":" + llvm::cast<StringAttr>(outputs[number]).str();
     return name + ":output:" + std::to_string(number);
@@ -74,8 +73,7 @@ LogicalResult BlockExporter::run(google::protobuf::RepeatedPtrField<NodeDef> &no
 }
 
 LogicalResult BlockExporter::exportNode(Operation *op, NodeDef &node) {
-  auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  if (auto others = rest ? rest.getAs<dfg::RawAttr>(kRestKey) : dfg::RawAttr())
+  if (auto others = dfg::getSourceAttribute<dfg::RawAttr>(op, kRestKey))
     node.ParseFromString(others.getBytes().str());
   node.set_name(names.lookup(op));
   for (Value operand : op->getOperands())
@@ -88,7 +86,7 @@ LogicalResult BlockExporter::exportNode(Operation *op, NodeDef &node) {
 }
 
 LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
-  auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
+  DictionaryAttr rest = dfg::getSourceAttributes(op);
   auto set = [&](StringRef name, Attribute attribute) -> LogicalResult {
     if (exportAttribute(attribute, (*node.mutable_attr())[name.str()]))
       return success();
@@ -96,10 +94,9 @@ LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
                            << "': " << attribute;
   };
   auto setRest = [&]() -> LogicalResult {
-    if (rest)
-      for (NamedAttribute entry : rest)
-        if (!entry.getName().strref().starts_with("$") && failed(set(entry.getName(), entry.getValue())))
-          return failure();
+    for (NamedAttribute entry : rest)
+      if (!entry.getName().strref().starts_with("$") && failed(set(entry.getName(), entry.getValue())))
+        return failure();
     return success();
   };
   if (auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op)) {
@@ -134,10 +131,10 @@ LogicalResult BlockExporter::exportAttributes(Operation *op, NodeDef &node) {
   }
   unsigned nameIndex = getNameIndex(op, isReference);
   nameIndex = std::min<unsigned>(nameIndex, known->tensorFlowNames.size() - 1);
-  auto written = rest ? rest.getAs<StringAttr>(kOpKey) : StringAttr();
+  auto written = rest.getAs<StringAttr>(kOpKey);
   node.set_op(written ? written.str() : known->tensorFlowNames[nameIndex].str());
 
-  auto absent = rest ? rest.getAs<ArrayAttr>(kAbsentKey) : ArrayAttr();
+  auto absent = rest.getAs<ArrayAttr>(kAbsentKey);
   auto isAbsent = [&](StringRef name) {
     return absent &&
            llvm::any_of(absent, [&](Attribute left) { return llvm::cast<StringAttr>(left).getValue() == name; });

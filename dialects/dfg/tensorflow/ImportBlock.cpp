@@ -318,9 +318,8 @@ LogicalResult BlockImporter::createCapture(int index, Type type) {
       rest.emplace_back(builder.getStringAttr(key), attribute);
     }
   addEdges(index, state, rest);
-  if (!rest.empty())
-    state.addAttribute(dfg::kTensorFlowAttr, builder.getDictionaryAttr(rest));
   created[index].op = builder.create(state);
+  dfg::setSourceAttributes(created[index].op, rest);
   return success();
 }
 
@@ -370,11 +369,10 @@ LogicalResult BlockImporter::createNode(int index) {
     types = {value.getShapedType()};
   }
   addEdges(index, state, rest);
-  if (!rest.empty())
-    state.addAttribute(dfg::kTensorFlowAttr, builder.getDictionaryAttr(rest));
   state.addTypes(types);
 
   Operation *op = builder.create(state);
+  dfg::setSourceAttributes(op, rest);
   created[index].op = op;
   bool needsCheck = !known->isPure ||
                     llvm::any_of(operands, [](Value operand) { return llvm::isa<dfg::RefType>(operand.getType()); });
@@ -486,11 +484,9 @@ void BlockImporter::addControl(Operation *op, StringRef name) {
 }
 
 static void addToTensorFlow(Operation *op, ArrayRef<NamedAttribute> more) {
-  NamedAttrList all;
-  if (auto old = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr))
-    all.append(old.getValue());
+  NamedAttrList all(dfg::getSourceAttributes(op));
   all.append(more);
-  op->setAttr(dfg::kTensorFlowAttr, all.getDictionary(op->getContext()));
+  dfg::setSourceAttributes(op, all);
 }
 
 static bool agrees(const TypeValue &value, const AttrValue &attr) {
@@ -597,9 +593,8 @@ Operation *BlockImporter::createOpaque(int index, ArrayRef<Value> operands, Arra
   if (failed(addAttributes(node, nullptr, 0, state, rest)))
     return nullptr;
   addEdges(index, state, rest);
-  if (!rest.empty())
-    state.addAttribute(dfg::kTensorFlowAttr, builder.getDictionaryAttr(rest));
   Operation *op = builder.create(state);
+  dfg::setSourceAttributes(op, rest);
   created[index].op = op;
   for (OpOperand &operand : op->getOpOperands()) {
     dfg::VarHandleOp handle = dfg::getVariableHandle(operand.get());

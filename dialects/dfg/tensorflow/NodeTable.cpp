@@ -42,22 +42,20 @@ FailureOr<Operation *> raise(dfg::OpaqueOp op, const NodeTable &table) {
   state.addOperands(op.getOperands());
   state.addTypes(op->getResultTypes());
   SmallVector<NamedAttribute> rest;
-  if (auto given = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr))
-    for (NamedAttribute attribute : given) {
-      const bool isType = llvm::any_of(known->types, [&, index = std::min(nameIndex, 1u)](const dfg::TypeRule &rule) {
-        return rule.names[index] == attribute.getName().getValue();
-      });
-      if (StringAttr declared = isType ? StringAttr() : known->getAttributeName(attribute.getName()))
-        state.addAttribute(declared, attribute.getValue());
-      else if (!isType)
-        rest.push_back(attribute);
-    }
+  for (NamedAttribute attribute : dfg::getSourceAttributes(op)) {
+    const bool isType = llvm::any_of(known->types, [&, index = std::min(nameIndex, 1u)](const dfg::TypeRule &rule) {
+      return rule.names[index] == attribute.getName().getValue();
+    });
+    if (StringAttr declared = isType ? StringAttr() : known->getAttributeName(attribute.getName()))
+      state.addAttribute(declared, attribute.getValue());
+    else if (!isType)
+      rest.push_back(attribute);
+  }
   OpBuilder builder(op);
-  if (!rest.empty())
-    state.addAttribute(dfg::kTensorFlowAttr, builder.getDictionaryAttr(rest));
   if (Attribute control = op->getAttr(dfg::kControlAttr))
     state.addAttribute(dfg::kControlAttr, control);
   Operation *node = builder.create(state);
+  dfg::setSourceAttributes(node, rest);
   op->replaceAllUsesWith(node);
   op->erase();
   return node;

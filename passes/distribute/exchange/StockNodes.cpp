@@ -48,8 +48,7 @@ NamedAttribute StockNodes::types(llvm::StringRef name, ArrayRef<Type> values) {
 Operation *StockNodes::make(llvm::StringRef op, llvm::StringRef name, ValueRange operands, TypeRange results,
                             ArrayRef<NamedAttribute> attributes) {
   auto node = dfg::OpaqueOp::create(builder, locate(name), results, op, operands);
-  if (!attributes.empty())
-    node->setAttr(dfg::kTensorFlowAttr, builder.getDictionaryAttr(attributes));
+  dfg::setSourceAttributes(node, attributes);
   return track(node);
 }
 

@@ -296,7 +296,8 @@ private:
       return counts;
     }
     multiply(counts.ofRows, added);
-    if (axis && kept) {
+    // The batch's axis is there still, or was added before.
+    if ((axis && kept) || !counts.ofRows.empty()) {
       multiply(counts.others, added);
       return counts;
     }
@@ -386,7 +387,7 @@ void FixedBatch::noteShare(Value sum, Value factor, AxisOf axisOf) {
 
 void FixedBatch::noteCopies(Value dividend, Value divisor, const dfg::ShapeContext &shapes) {
   Operation *op = getConstant(divisor), *copies = findCopies(dividend, getNumber(op));
-  if (!copies || !isAlongBatch(copies->getOperand(0), copies->getResult(0)))
+  if (!copies || !makesRows(copies) || !isAlongBatch(copies->getOperand(0), copies->getResult(0)))
     return;
   learned |= counted.insert(op).second;
   learned |= ofCopies.insert(op).second;

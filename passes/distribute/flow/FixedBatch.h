@@ -55,7 +55,8 @@ public:
   /// which it is a sum, and these alone give no such number; of a factor that it is one by such a number.
   void noteCount(mlir::Value sum, mlir::Value divisor, AxisOf axisOf);
   void noteShare(mlir::Value sum, mlir::Value factor, AxisOf axisOf);
-  /// Notes that `divisor` counts the elements that each one of `dividend` was broadcast to along the batch, if it does.
+  /// Notes that `divisor` counts the elements that each one of `dividend` was broadcast to along the batch, if it does
+  /// and these are known to be its rows.
   void noteCopies(mlir::Value dividend, mlir::Value divisor, const dfg::ShapeContext &shapes);
 
   /// Notes that `divisor`, which counts copies along the batch, may as well count what each row of `sum` is a sum of.

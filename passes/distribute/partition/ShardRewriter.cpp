@@ -311,10 +311,9 @@ Operation *ShardRewriter::cloneForShard(Operation *op, const ShardedVariable &va
     clone->setLoc(NameLoc::get(builder.getStringAttr(variable.getShardName(shard) + rest)));
   else
     clone->setLoc(getSuffixed(op->getLoc(), "/part_" + llvm::Twine(shard)));
-  auto kept = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  if (!kept)
+  NamedAttrList attributes(dfg::getSourceAttributes(op));
+  if (attributes.empty())
     return clone;
-  NamedAttrList attributes(kept);
   // The shape of the whole.
   attributes.erase("_output_shapes");
   if (llvm::isa<dfg::VarHandleOp>(op))
@@ -322,10 +321,7 @@ Operation *ShardRewriter::cloneForShard(Operation *op, const ShardedVariable &va
       if (auto text = llvm::dyn_cast_or_null<StringAttr>(attributes.get(name)); text && !text.getValue().empty())
         attributes.set(name, builder.getStringAttr(getPartName(text.getValue().rtrim('/'), shard) +
                                                    (text.getValue().ends_with("/") ? "/" : "")));
-  if (attributes.empty())
-    clone->removeAttr(dfg::kTensorFlowAttr);
-  else
-    clone->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op->getContext()));
+  dfg::setSourceAttributes(clone, attributes);
   colocate(clone, shard);
   return clone;
 }

@@ -25,8 +25,7 @@ enum { kNames = 1, kSlices = 2, kTensors = 3 };
 class Lists {
 public:
   explicit Lists(dfg::OpaqueOp saver) : saver(saver) {
-    auto rest = saver->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-    types = rest ? rest.getAs<ArrayAttr>("dtypes") : ArrayAttr();
+    types = dfg::getSourceAttribute<ArrayAttr>(saver, "dtypes");
     known = saver->getNumOperands() >= kTensors && types && read(kNames, names) && read(kSlices, slices);
   }
 
@@ -58,9 +57,7 @@ public:
       op->setOperand(operand, constant.getResult());
     }
     dfg::removeNotedShapes(op);
-    NamedAttrList rest(op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr));
-    rest.set("dtypes", builder.getArrayAttr(newTypes));
-    op->setAttr(dfg::kTensorFlowAttr, rest.getDictionary(op->getContext()));
+    dfg::setSourceAttribute(op, "dtypes", builder.getArrayAttr(newTypes));
   }
 
 private:

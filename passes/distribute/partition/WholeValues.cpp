@@ -38,18 +38,6 @@ std::optional<Running> getRunning(Operation *op) {
   return std::nullopt;
 }
 
-NamedAttrList getRest(Operation *op) {
-  auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  return rest ? NamedAttrList(rest) : NamedAttrList();
-}
-
-void setRest(Operation *op, const NamedAttrList &rest) {
-  if (rest.empty())
-    op->removeAttr(dfg::kTensorFlowAttr);
-  else
-    op->setAttr(dfg::kTensorFlowAttr, rest.getDictionary(op->getContext()));
-}
-
 dfg::TensorShapeAttr getShape(TensorType type) {
   return dfg::TensorShapeAttr::get(type.getContext(), !type.hasRank(),
                                    type.hasRank() ? type.getShape() : ArrayRef<int64_t>());
@@ -69,10 +57,10 @@ bool WholeValues::handsOn(Operation *op) { return isSwitch(op) || getRunning(op)
 /// A condition of version 1 lets the value through.
 LogicalResult WholeValues::passSwitch(Operation *op, Value value) {
   op->setOperand(0, value);
-  NamedAttrList rest = getRest(op);
+  NamedAttrList rest(dfg::getSourceAttributes(op));
   rest.erase("_output_shapes");
   rest.set("T", TypeAttr::get(getElementTypeOrSelf(value.getType())));
-  setRest(op, rest);
+  dfg::setSourceAttributes(op, rest);
   for (Value result : op->getResults()) {
     result.setType(value.getType());
     if (failed(useValue(result)))
@@ -99,7 +87,7 @@ LogicalResult WholeValues::pass(Operation *op, const llvm::MapVector<unsigned, V
     call.setCalleeAttr(*function);
     return success();
   }
-  NamedAttrList rest = getRest(op);
+  NamedAttrList rest(dfg::getSourceAttributes(op));
   // What TensorFlow knew of the handles.
   rest.erase("_read_only_resource_inputs");
   for (llvm::StringRef list : {running.types, llvm::StringRef("output_shapes"), llvm::StringRef("_output_shapes")}) {
@@ -134,7 +122,7 @@ LogicalResult WholeValues::pass(Operation *op, const llvm::MapVector<unsigned, V
     if (!functions.empty())
       rest.set(entry.getName(), list ? Attribute(builder.getArrayAttr(functions)) : functions.front());
   }
-  setRest(op, rest);
+  dfg::setSourceAttributes(op, rest);
   if (running.isLoop)
     for (auto [argument, type] : arguments) {
       op->getResult(argument).setType(type);
@@ -155,10 +143,10 @@ LogicalResult WholeValues::useValue(Value value) {
     } else if (llvm::isa<dfg::IdentityOp>(user)) {
       user->getResult(0).setType(value.getType());
       // They were a handle's.
-      NamedAttrList rest = getRest(user);
+      NamedAttrList rest(dfg::getSourceAttributes(user));
       rest.erase("_output_shapes");
       rest.erase("T");
-      setRest(user, rest);
+      dfg::setSourceAttributes(user, rest);
       if (failed(useValue(user->getResult(0))))
         return failure();
       continue;
@@ -181,10 +169,10 @@ LogicalResult WholeValues::useValue(Value value) {
     // The same node, with its name and what it waits for.
     if (Attribute control = user->getAttr(dfg::kControlAttr))
       node->setAttr(dfg::kControlAttr, control);
-    if (getRest(user).get(kOutputs)) {
+    if (dfg::getSourceAttribute(user, kOutputs)) {
       NamedAttrList rest;
       rest.set(kOutputs, builder.getStrArrayAttr({"output:0"}));
-      setRest(node, rest);
+      dfg::setSourceAttributes(node, rest);
     }
     user->getResult(0).replaceAllUsesWith(node->getResult(0));
     gone.insert(user);

@@ -66,10 +66,8 @@ private:
   void renameFrame(Operation *op, int64_t replica) {
     if (dfg::getKind(op) != "Enter")
       return;
-    NamedAttrList attributes(op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr));
-    if (auto frame = llvm::dyn_cast_or_null<StringAttr>(attributes.get("frame_name")))
-      attributes.set("frame_name", builder.getStringAttr(scope(replica, frame.getValue())));
-    op->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(op->getContext()));
+    if (auto frame = dfg::getSourceAttribute<StringAttr>(op, "frame_name"))
+      dfg::setSourceAttribute(op, "frame_name", builder.getStringAttr(scope(replica, frame.getValue())));
   }
 
   void renameReferences(Operation *op, std::optional<int64_t> replica) {

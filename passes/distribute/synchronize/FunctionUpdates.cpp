@@ -26,13 +26,11 @@ UnknownUpdate getUnknownUpdate(Operation *op) {
 Operation *FunctionUpdates::find(Operation *op) {
   if (auto call = llvm::dyn_cast<dfg::CallOp>(op))
     return findIn(call.getCalleeAttr());
-  auto rest = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
   Operation *found = nullptr;
-  if (rest)
-    rest.walk([&](dfg::FuncAttr function) {
-      if (!found)
-        found = findIn(function.getFunction());
-    });
+  dfg::getSourceAttributes(op).walk([&](dfg::FuncAttr function) {
+    if (!found)
+      found = findIn(function.getFunction());
+  });
   return found;
 }
 

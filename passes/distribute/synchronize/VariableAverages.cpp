@@ -99,10 +99,9 @@ private:
     };
     // From the initial value.
     builder.setInsertionPointAfter(initializer);
-    auto named = builder.getNamedAttr("shared_name", builder.getStringAttr(average));
     auto ref = dfg::RefType::get(builder.getContext(), type);
     auto averageHandle = dfg::VarHandleOp::create(builder, getLocation(average), ref, average);
-    averageHandle->setAttr(dfg::kTensorFlowAttr, builder.getDictionaryAttr(named));
+    dfg::setSourceAttribute(averageHandle, "shared_name", builder.getStringAttr(average));
     mark(dfg::AssignOp::create(builder, getLocation(average + "/Assign"), Type(), averageHandle,
                                initializer.getValue()));
     ofInit.push_back(average + "/Assign");

@@ -34,19 +34,14 @@ constexpr llvm::StringLiteral kSeeds[] = {"seed", "seed2"};
 
 /// Attributes of `op` in TensorFlow.
 DictionaryAttr getAttributes(Operation *op) {
-  if (!llvm::isa<dfg::OpaqueOp>(op))
-    return op->getAttrDictionary();
-  auto attributes = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  return attributes ? attributes : DictionaryAttr::get(op->getContext());
+  return llvm::isa<dfg::OpaqueOp>(op) ? dfg::getSourceAttributes(op) : op->getAttrDictionary();
 }
 
 void setNumber(Operation *op, llvm::StringRef name, int64_t value) {
   Attribute number = Builder(op->getContext()).getI64IntegerAttr(value);
   if (!llvm::isa<dfg::OpaqueOp>(op))
     return op->setAttr(name, number);
-  NamedAttrList all(getAttributes(op));
-  all.set(name, number);
-  op->setAttr(dfg::kTensorFlowAttr, all.getDictionary(op->getContext()));
+  dfg::setSourceAttribute(op, name, number);
 }
 
 /// Whether it takes numbers from a generator of its own.

@@ -100,12 +100,9 @@ void useResource(WorkerGraph &worker, Operation *user) {
     read.removeImplicitAttr();
     return;
   }
-  if (auto kept = user->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr); kept && llvm::isa<dfg::AssignOp>(user)) {
-    NamedAttrList attributes(kept);
-    attributes.erase("use_locking");
-    attributes.erase("T");
-    user->setAttr(dfg::kTensorFlowAttr, attributes.getDictionary(user->getContext()));
-  }
+  if (llvm::isa<dfg::AssignOp>(user))
+    for (llvm::StringRef name : {"use_locking", "T"})
+      dfg::removeSourceAttribute(user, name);
 }
 
 } // namespace

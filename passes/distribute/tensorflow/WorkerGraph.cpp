@@ -65,10 +65,7 @@ Value WorkerGraph::addHandle(llvm::StringRef name, TensorType type) {
   auto shape = dfg::TensorShapeAttr::get(builder.getContext(), !type.hasRank(), sizes);
   Operation *handle = nodes.make("VarHandleOp", name, {}, resource,
                                  {nodes.attribute("dtype", type.getElementType()), nodes.attribute("shape", shape)});
-  auto attributes = handle->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  NamedAttrList named(attributes);
-  named.set("shared_name", builder.getStringAttr(dfg::getNodeName(handle)));
-  handle->setAttr(dfg::kTensorFlowAttr, named.getDictionary(builder.getContext()));
+  dfg::setSourceAttribute(handle, "shared_name", builder.getStringAttr(dfg::getNodeName(handle)));
   return handle->getResult(0);
 }
 
@@ -83,9 +80,8 @@ Value WorkerGraph::addVariable(llvm::StringRef name, DenseElementsAttr value, bo
 }
 
 Value WorkerGraph::read(llvm::StringRef name, Value handle) {
-  auto attributes = handle.getDefiningOp()->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  auto type = llvm::cast<TypeAttr>(attributes.get("dtype")).getValue();
-  auto shape = llvm::cast<dfg::TensorShapeAttr>(attributes.get("shape"));
+  auto type = dfg::getSourceAttribute<TypeAttr>(handle.getDefiningOp(), "dtype").getValue();
+  auto shape = dfg::getSourceAttribute<dfg::TensorShapeAttr>(handle.getDefiningOp(), "shape");
   SmallVector<int64_t> sizes(shape.getSizes());
   for (int64_t &size : sizes)
     size = size < 0 ? ShapedType::kDynamic : size;

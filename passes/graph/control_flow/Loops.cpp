@@ -117,8 +117,7 @@ LogicalResult StraightLine::assertNot(Value condition, const std::string &name, 
       dfg::ConstOp::create(builder, locate(name + "/message"), type, DenseStringElementsAttr::get(type, {text}));
   auto assertion =
       dfg::AssertOp::create(builder, locate(name), holds, ValueRange{message.getResult()}, /*summarize=*/3);
-  assertion->setAttr(dfg::kTensorFlowAttr, builder.getDictionaryAttr(builder.getNamedAttr(
-                                               "T", builder.getTypeArrayAttr({type.getElementType()}))));
+  dfg::setSourceAttribute(assertion, "T", builder.getTypeArrayAttr({type.getElementType()}));
   if (failed(infer(message)) || failed(infer(assertion)))
     return failure();
   effects.push_back(dfg::getNodeNameAttr(assertion));

@@ -30,11 +30,6 @@ using dfg::getKind;
 
 namespace {
 
-template <typename T> T getAttr(Operation *op, StringRef name) {
-  auto all = op->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-  return all ? all.getAs<T>(name) : T();
-}
-
 struct Variable {
   Operation *enter, *merge, *next;
 };
@@ -158,11 +153,8 @@ private:
         type = UnrankedTensorType::get(tensor.getElementType());
     auto loop = dfg::OpaqueOp::create(builder, NameLoc::get(builder.getStringAttr(makeName(frame.name))), types,
                                       "While", operands);
-    loop->setAttr(
-        dfg::kTensorFlowAttr,
-        builder.getDictionaryAttr(
-            {builder.getNamedAttr("body", dfg::FuncAttr::get(builder.getContext(), *bodyFunction, empty)),
-             builder.getNamedAttr("cond", dfg::FuncAttr::get(builder.getContext(), *conditionFunction, empty))}));
+    dfg::setSourceAttribute(loop, "body", dfg::FuncAttr::get(builder.getContext(), *bodyFunction, empty));
+    dfg::setSourceAttribute(loop, "cond", dfg::FuncAttr::get(builder.getContext(), *conditionFunction, empty));
     if (!controls.empty())
       loop->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls.getArrayRef()));
     for (Operation *exit : exits) {

@@ -144,10 +144,7 @@ private:
     llvm::SmallVector<mlir::Attribute> controls;
     Scope &scope;
 
-    template <typename T> T getAttr(llvm::StringRef key) const {
-      auto all = op->getAttrOfType<mlir::DictionaryAttr>(dfg::kTensorFlowAttr);
-      return all ? all.getAs<T>(key) : T();
-    }
+    template <typename T> T getAttr(llvm::StringRef key) const { return dfg::getSourceAttribute<T>(op, key); }
     mlir::Location getLoc() const;
   };
   using Results = llvm::FailureOr<Data>;

@@ -136,12 +136,10 @@ private:
     SymbolTable symbols(graph->getParentOp());
     llvm::SetVector<Operation *> gone;
     for (Operation &op : graph.getBody().front()) {
-      auto rest = op.getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
       bool runsRaised = false;
-      if (rest)
-        rest.walk([&](dfg::FuncAttr function) {
-          runsRaised |= !known.contains(symbols.lookup(function.getFunction().getValue()));
-        });
+      dfg::getSourceAttributes(&op).walk([&](dfg::FuncAttr function) {
+        runsRaised |= !known.contains(symbols.lookup(function.getFunction().getValue()));
+      });
       if (runsRaised)
         gone.insert(&op);
     }

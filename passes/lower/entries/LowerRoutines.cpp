@@ -264,8 +264,7 @@ private:
       if (auto strings = llvm::dyn_cast<DenseStringElementsAttr>(constant.getValue()))
         text += llvm::join(strings.getRawStringData(), " ");
     } else if (auto format = value.getDefiningOp<dfg::StringFormatOp>()) {
-      auto attributes = format->getAttrOfType<DictionaryAttr>(dfg::kTensorFlowAttr);
-      auto given = attributes ? attributes.getAs<StringAttr>("template") : StringAttr();
+      auto given = dfg::getSourceAttribute<StringAttr>(format, "template");
       StringRef rest = given ? given.getValue() : format.getPlaceholder();
       for (Value input : format.getInputs()) {
         auto [before, behind] = rest.split(format.getPlaceholder());

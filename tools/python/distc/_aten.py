@@ -256,6 +256,10 @@ def _std(x, axes=None, *, correction=1, keepdim=False):
 @_define("linalg_vector_norm")
 def _vector_norm(x, order=2, axes=None, keepdim=False, *, dtype=None):
     x, axes = x if dtype is None else x.astype(to_dtype(dtype)), _axes(axes)
+    if jnp.iscomplexobj(x):
+        if order == 2:
+            return _safe_root(jnp.sum(x.real * x.real + x.imag * x.imag, axis=axes, keepdims=keepdim))
+        x = _abs(x)
     if order == 2:
         return _safe_root(jnp.sum(x * x, axis=axes, keepdims=keepdim))
     size = _abs(x)

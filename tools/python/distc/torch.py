@@ -11,11 +11,13 @@ import collections
 import contextlib
 import copy
 import dataclasses
+import gc
 import math
 import os
 import re
 import traceback
-from typing import Any, Callable, Iterator, Mapping
+import weakref
+from typing import Any, Callable, Iterable, Iterator, Mapping
 from unittest import mock
 
 import jax
@@ -355,13 +357,42 @@ def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Ten
                 original.copy_(value)
 
 
+@dataclasses.dataclass
+class _Detached:
+    """A tensor without its history, and the one whose memory it is, as it was then."""
+
+    value: Callable[[], torch.Tensor | None]
+    of: torch.Tensor
+    version: int
+    made_by: Any
+
+
+def _expect_what_gradients_need(value: Any) -> None:
+    """Refuses a loss that has changed what its gradient is computed from: by .data PyTorch does so without a word."""
+    nodes = [leaf.grad_fn for leaf in _pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
+    seen = set(nodes)
+    while nodes:
+        node = nodes.pop()
+        for name in dir(node):
+            if not name.startswith("_saved_") or name.startswith("_raw_saved_"):
+                continue
+            try:
+                getattr(node, name)
+            except RuntimeError as error:
+                if "modified by an inplace operation" not in str(error):
+                    continue
+                raise NotImplementedError(f"the loss changes a tensor by .data, detach() or copy_ after {node.name()} has used it, whose gradient is of what it was "
+                                          "in the exported step: change it before, or at the end of a step without gradients of it (use x.clone())") from error
+        for following, _ in node.next_functions:
+            if following is not None and following not in seen:
+                seen.add(following)
+                nodes.append(following)
+
+
 @contextlib.contextmanager
 def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
     """Refuses a parameter or buffer that is another tensor afterwards, whose new values torch.export would not see, and a parameter that is
     frozen or trained in a part of the step alone."""
-    def get_tensors() -> dict[str, torch.Tensor]:
-        return dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
-
     parameters = {id(parameter) for parameter in module.parameters()}
     set_gradient, toggle = torch.Tensor.requires_grad, torch.Tensor.requires_grad_  # type: ignore[attr-defined]
 
@@ -379,36 +410,59 @@ def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
         set_gradient.__set__(tensor, value)
 
     set_data = torch.Tensor.data  # type: ignore[attr-defined]
-    taken: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}  # what .data gave, and of which tensor
+    taken: list[_Detached] = []  # what .data and detach() gave
+    given: list[tuple[torch.Tensor, int]] = []  # what was assigned, of which version
+    detach = torch.Tensor.detach
 
     def get_data(tensor: torch.Tensor) -> torch.Tensor:
         # The same memory without its history, which torch.export sees what is written to.
-        value = tensor.detach()
-        taken[id(value)] = value, tensor
+        value = detach(tensor)
+        taken.append(_Detached(weakref.ref(value), tensor, tensor._version, tensor.grad_fn))
         return value
 
     def set_data_watched(tensor: torch.Tensor, value: torch.Tensor) -> None:
-        if not any(tensor is each for each in before.values()):
-            set_data.__set__(tensor, value)
-        elif taken.get(id(value), (None, None))[1] is tensor:
+        if any(each.of is tensor and each.value() is value for each in taken):
             return  # as it was
-        elif value.shape == tensor.shape and value.dtype == tensor.dtype:
-            with torch.no_grad():
-                tensor.copy_(value)
-        else:
+        if not any(tensor is each for each in before.values()):
+            if not isinstance(tensor, torch._subclasses.FakeTensor):
+                raise NotImplementedError("the loss assigns to .data of a tensor that is no parameter or buffer of the module: make it one, or a part of the module")
+            raise NotImplementedError("the loss assigns to .data of a tensor that it has computed, of which torch.export sees nothing: write x + (value - x).detach() "
+                                      "for a tensor with another value and the gradient of x")
+        if value.shape != tensor.shape or value.dtype != tensor.dtype:
             raise NotImplementedError(f"the loss assigns a tensor {list(value.shape)} of {value.dtype} to .data of a parameter or buffer {list(tensor.shape)} of "
                                       f"{tensor.dtype}, which torch.export does not see: write copy_ with torch.no_grad() around")
+        # The exported step writes to the memory that there is, which is the same unless somebody has the old or the new one as well.
+        if any(each.value() is value for each in taken) or any(value is each for each in before.values()):
+            raise NotImplementedError("the loss assigns the memory of one tensor to .data of another, so that later both change: write copy_ with torch.no_grad() around")
+        if any(each.of is tensor and each.value() is not None for each in taken) or any(
+                issubclass(type(each), torch.Tensor) and each._base is tensor for each in gc.get_objects()):
+            raise NotImplementedError("the loss assigns to .data of a parameter or buffer and keeps what it was (x = p.data, p.detach(), p[:2]): write copy_ with torch.no_grad() around, "
+                                      "and keep p.clone()")
+        given.append((value, value._version))
+        with torch.no_grad():
+            tensor.copy_(value)
 
-    before = get_tensors()
+    def expect_known_writes() -> None:
+        if any(value._version != version for value, version in given):
+            raise NotImplementedError("the loss changes a tensor that it has assigned to .data of a parameter or buffer: write copy_ with torch.no_grad() around")
+        kept = {id(each) for each in before.values()}
+        # An operation in place has a gradient of its own.
+        if any(each.of.requires_grad and id(each.of) not in kept and each.of._version != each.version and each.of.grad_fn is each.made_by for each in taken):
+            raise NotImplementedError("the loss changes a tensor that it has computed by way of .data or detach(), behind its gradient's back: write "
+                                      "x + (value - x).detach() for a tensor with another value and the gradient of x")
+
+    before = _get_state(module)
     # What a refused step has made of them is of no use to whoever goes on without it.
     registered = [(kept, dict(kept)) for part in module.modules() for kept in (part._parameters, part._buffers)]
     with mock.patch.object(torch.Tensor, "requires_grad_", toggle_watched), \
             mock.patch.object(torch.Tensor, "requires_grad", property(set_gradient.__get__, set_watched), create=True), \
+            mock.patch.object(torch.Tensor, "detach", get_data), \
             mock.patch.object(torch.Tensor, "data", property(get_data, set_data_watched), create=True):
         try:
             yield
+            expect_known_writes()
         finally:
-            after = get_tensors()
+            after = _get_state(module)
             for kept, tensors in registered:
                 kept.clear()
                 kept.update(tensors)
@@ -418,31 +472,24 @@ def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
                                       "as self.x.copy_(value), with torch.no_grad() around where it is a parameter")
 
 
-@contextlib.contextmanager
-def _with_modules_once(module: torch.nn.Module) -> Iterator[None]:
-    """A module that is registered under several names, by which torch.export would take what a step writes to it for several tensors, is
-    registered under one: attributes of others are plain ones meanwhile."""
-    containers = (torch.nn.Sequential, torch.nn.ModuleList, torch.nn.ModuleDict)
-    places: dict[int, list[tuple[torch.nn.Module, str]]] = {}
-    for part in module.modules():
-        for name, child in part._modules.items():
-            if child is not None:
-                places.setdefault(id(child), []).append((part, name))
-    hidden: list[tuple[torch.nn.Module, dict[str, Any]]] = []
-    for registered in places.values():
-        # What a container holds it is asked for by number.
-        attributes = [(part, name) for part, name in registered if not isinstance(part, containers)]
-        for part, name in attributes[len(attributes) == len(registered):]:
-            hidden.append((part, dict(part._modules)))
-            part.__dict__[name] = part._modules.pop(name)
-    try:
-        yield
-    finally:
-        for part, modules in reversed(hidden):
-            part._modules.clear()
-            part._modules.update(modules)
-            for name in modules:
-                part.__dict__.pop(name, None)
+def _drop_other_names(exported: torch.export.ExportedProgram, named: Mapping[str, torch.Tensor]) -> None:
+    """A tensor that is registered under several names is an input under each, of which the step reads one: what is decomposed takes tensors
+    that are written to and share memory for several."""
+    signature, graph = exported.graph_signature, exported.graph_module.graph
+    nodes = {node.name: node for node in graph.nodes if node.op == "placeholder"}
+    read = {id(named[spec.target.removeprefix(_PREFIX)]) for spec in signature.input_specs
+            if spec.target and spec.target.removeprefix(_PREFIX) in named and nodes[spec.arg.name].users}
+    seen: set[int] = set()
+    for spec in list(signature.input_specs):
+        name = (spec.target or "").removeprefix(_PREFIX)
+        if name not in named:
+            continue
+        identity = id(named[name])
+        if not nodes[spec.arg.name].users and (identity in read or identity in seen):
+            graph.erase_node(nodes[spec.arg.name])
+            signature.input_specs.remove(spec)
+        seen.add(identity)
+    exported.graph_module.recompile()
 
 
 def _expect_no_hooks(module: torch.nn.Module) -> None:
@@ -486,6 +533,8 @@ def _with_ways_out() -> Iterator[None]:
         if "fake tensor in the exported program" in text or "has no attribute 'constant'" in text or "functorch tensor" in text:
             why = ("it has no form for gradients within the loss (torch.autograd.grad, torch.func.grad, jacrev). Write the gradient out by hand, or the step in JAX, "
                    "which differentiates any number of times (distc.jax.export)")
+        elif "is mutated in the forward method" in text:
+            why = "the loss changes a tensor that is no parameter or buffer of the module. Make it one (register_buffer), or a part of the module"
         elif ".numpy() is not supported" in text:
             why = "the module or the loss takes a tensor out of PyTorch (.numpy()). Compute it with torch, or feed it with the batch"
         elif "FakeTensor" in text and any("nn/modules/rnn" in frame.filename for frame in traceback.extract_tb(error.__traceback__)):
@@ -539,21 +588,28 @@ def _with_open_parts() -> Iterator[None]:
         rows, columns = (torch.arange(size, device=tensor.device) for size in tensor.shape)
         return tensor.masked_fill_(rows[:, None] == columns, fill_value)
 
-    def repeat_open(tensor: torch.Tensor, *repeats: Any) -> torch.Tensor:
-        times = repeats[0] if length(repeats) == 1 and isinstance(repeats[0], (tuple, list, torch.Size)) else repeats
+    def join_copies(otherwise: Callable[..., torch.Tensor], tensor: torch.Tensor, given: tuple[Any, ...], named: dict[str, Any]) -> torch.Tensor:
+        times = given or tuple(named.values())
+        times = times[0] if length(times) == 1 and isinstance(times[0], (tuple, list, torch.Size)) else times
         is_open = [isinstance(size, torch.SymInt) for size in tensor.shape]
         if sum(is_open) < 2 or length(times) != tensor.ndim or not all(isinstance(each, int) and each > 0 for each in times):
-            return repeat(tensor, *repeats)
+            return otherwise(tensor, *given, **named)
         # Of a matrix of examples by examples: rows of it joined, which a reshape would not show.
         for axis, each in enumerate(times):
             tensor = torch.cat([tensor] * each, axis)
         return tensor
 
+    def repeat_open(tensor: torch.Tensor, *repeats: Any, **named: Any) -> torch.Tensor:
+        return join_copies(repeat, tensor, repeats, named)
+
+    def tile_open(input: torch.Tensor, *dims: Any, **named: Any) -> torch.Tensor:
+        return join_copies(tile, input, dims, named)
+
     def len_open(x: Any) -> Any:
         return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim > 0 else length(x)
 
     length, chunk, diag, cdist = builtins.len, torch.Tensor.chunk, torch.Tensor.diag, torch.cdist
-    fill_diagonal, repeat = torch.Tensor.fill_diagonal_, torch.Tensor.repeat
+    fill_diagonal, repeat, tile = torch.Tensor.fill_diagonal_, torch.Tensor.repeat, torch.Tensor.tile
     with contextlib.ExitStack() as stack:
         for name, function in (("split", split_open), ("chunk", chunk_open), ("diagonal", diagonal_open), ("diag", diag_open)):
             stack.enter_context(mock.patch.object(torch.Tensor, name, function))
@@ -561,6 +617,8 @@ def _with_open_parts() -> Iterator[None]:
                 stack.enter_context(mock.patch.object(torch, name, function))
         stack.enter_context(mock.patch.object(torch.Tensor, "fill_diagonal_", fill_diagonal_open))
         stack.enter_context(mock.patch.object(torch.Tensor, "repeat", repeat_open))
+        for owner in (torch.Tensor, torch):
+            stack.enter_context(mock.patch.object(owner, "tile", tile_open))
         # It orders the products of torch.einsum by their sizes.
         stack.enter_context(mock.patch.object(torch.backends.opt_einsum, "enabled", False))
         stack.enter_context(mock.patch.object(torch, "cdist", cdist_open))
@@ -647,7 +705,7 @@ def _expect_the_same_again(with_loss: _WithLoss, batch: Any, exported: torch.exp
     error = NotImplementedError(f"the loss changes {names}, which would stay in the exported step what it is now: keep it in a buffer of the module "
                                 "(register_buffer), feed it with the batch, or change it outside of the loss")
     try:
-        with torch.enable_grad(), _with_ways_out(), _with_open_parts(), _with_modules_once(with_loss.module):
+        with torch.enable_grad(), _with_ways_out(), _with_open_parts():
             # What was exported may be of a later call than the first. (torch.export gives modules back what they had.)
             if len(with_loss.calls) > 1:
                 exported = write()
@@ -746,9 +804,42 @@ class _Log(collections.deque):
     """What was seen while a step was exported."""
 
 
+def _get_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """Parameters and buffers under all of their names."""
+    return dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+
+
+_IN_PLACE = ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__", "__iand__", "__ior__", "__ixor__")
+
+
+class _Called(torch.overrides.TorchFunctionMode):
+    """What the loss calls of PyTorch. Parameters and buffers that it reaches otherwise than through the module (a list of them, a variable)
+    are those that torch.export has put in the module's place of them; what changes a tensor behind its gradient's back is refused."""
+
+    def __init__(self, replaced: Mapping[int, torch.Tensor]):
+        super().__init__()
+        self.replaced = replaced
+
+    def __torch_function__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
+        name, changed = getattr(function, "__name__", ""), args[0] if args else None
+        if isinstance(changed, torch.Tensor) and changed.grad_fn is not None:
+            if name == "detach_":
+                raise NotImplementedError("there is no code for detach_ of a tensor that the loss has computed: write x = x.detach()")
+            in_place = name in _IN_PLACE or (name.endswith("_") and not name.endswith("__"))
+            if in_place and name not in ("requires_grad_", "retains_grad_") and not torch.is_grad_enabled():
+                raise NotImplementedError(f"the loss changes a tensor that it has computed ({name}) with torch.no_grad() around, behind its gradient's back: write "
+                                          "x + (value - x).detach() for a tensor with another value and the gradient of x")
+
+        def replace(value: Any) -> Any:
+            return self.replaced.get(id(value), value) if isinstance(value, torch.Tensor) else value
+
+        return function(*_pytree.tree_map(replace, args), **_pytree.tree_map(replace, kwargs or {}))
+
+
 class _WithLoss(torch.nn.Module):
     def __init__(self, module: torch.nn.Module, loss: Loss):
         super().__init__()
+        self.originals = tuple((name, id(tensor)) for name, tensor in _get_state(module).items())
         self.module = module
         self.loss = loss
         # No list: torch.export gives attributes that are trees back what they were.
@@ -764,8 +855,13 @@ class _WithLoss(torch.nn.Module):
         for size in sizes[1:]:
             torch._check(size == sizes[0])
         before = PythonState(self.loss, self.module)
+        state = _get_state(self.module)
+        # Of those that are not the originals any more.
+        replaced = {identity: state[name] for name, identity in self.originals if name in state and id(state[name]) != identity}
         with _with_kept_parameters(self.module), _with_known_gradients(), _with_assigned_buffers(self.assigned):
-            value = self.loss(self.module, batch)
+            with _Called(replaced):
+                value = self.loss(self.module, batch)
+            _expect_what_gradients_need(value)
         after = PythonState(self.loss, self.module)
         if package := before.draws(after):
             raise NotImplementedError(f"the loss draws random numbers of Python's '{package}', which would stay in the exported step what they are now: draw "
@@ -802,9 +898,57 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
         return _export(module, loss, optimizer, batch, path, schedule, max_norm, seed)
 
 
+def _get_memory(tensor: torch.Tensor) -> int | None:
+    """Which memory it lies in; None where it has none of its own."""
+    if isinstance(tensor, torch._subclasses.FakeTensor) or tensor.numel() == 0 or tensor.layout != torch.strided:
+        return None
+    return tensor.untyped_storage().data_ptr()
+
+
+def _find_state(tensor: Any, values: Mapping[str, torch.Tensor]) -> str | None:
+    """The parameter or buffer that a tensor is, or shares its elements with. A part of one is refused."""
+    if not isinstance(tensor, torch.Tensor) or _get_memory(tensor) is None:
+        return None
+    for name, value in values.items():
+        if value is tensor:
+            return name
+        if _get_memory(value) == _get_memory(tensor):
+            if value.data_ptr() == tensor.data_ptr() and value.shape == tensor.shape and value.stride() == tensor.stride() and value.dtype == tensor.dtype:
+                return name
+            raise NotImplementedError(f"the loss reads a part of '{name}' of the module that was taken before the export and would stay as it is now: take it "
+                                      "in the loss")
+    return None
+
+
+def _find_shared_memory(tensors: Iterable[tuple[str, Any]]) -> list[list[str]]:
+    """Names of tensors that lie in the same memory, at least two in each list."""
+    by_memory: dict[int, list[str]] = {}
+    for name, tensor in tensors:
+        if isinstance(tensor, torch.Tensor) and (memory := _get_memory(tensor)) is not None:
+            by_memory.setdefault(memory, []).append(name)
+    return [names for names in by_memory.values() if len(names) > 1]
+
+
+def _expect_own_memory(exported: torch.export.ExportedProgram, values: Mapping[str, torch.Tensor], first: Mapping[int, str], named: Mapping[str, torch.Tensor],
+                       trained: list[str]) -> None:
+    """Refuses tensors that share memory with one that the steps change: they would not follow."""
+    outputs = torch.export.graph_signature.OutputKind
+    written = {first[id(named[spec.target.removeprefix(_PREFIX)])] for spec in exported.graph_signature.output_specs
+               if spec.kind in (outputs.BUFFER_MUTATION, outputs.PARAMETER_MUTATION)}
+    why = "would not follow: take it from the other one in forward"
+    for names in _find_shared_memory(values.items()):
+        if changes := [name for name in names if name in written or name in trained]:
+            other = next(name for name in names if name != changes[0])
+            raise NotImplementedError(f"'{changes[0]}' of the module changes with the steps, and '{other}', which shares its memory, {why}")
+    for constant in exported.constants.values():
+        for name in written:
+            if _find_shared_memory([(name, values[name]), ("", constant)]):
+                raise NotImplementedError(f"the loss changes '{name}' of the module, and a tensor that was taken of it before the export {why}")
+
+
 def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path: str | os.PathLike[str],
             schedule: Callable[[Any], Any] | None, max_norm: float | None, seed: int) -> Step:
-    named = dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
+    named = _get_state(module)
     first: dict[int, str] = {}
     for name, tensor in named.items():
         first.setdefault(id(tensor), name)
@@ -828,22 +972,34 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
         raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
     if isinstance(loss, torch.nn.Module) and (list(loss.parameters()) or list(loss.buffers())):
         raise NotImplementedError(f"the loss ({type(loss).__name__}) has parameters or buffers of its own: make it a part of the module, and give a function as the loss")
-    with torch.enable_grad(), _with_ways_out(), _with_open_parts(), _with_modules_once(module):
+    with torch.enable_grad(), _with_ways_out(), _with_open_parts():
         with_loss = _WithLoss(module, loss)
         exported, smallest_batch, write = _export_program(with_loss, batch)
     for part, name, old in with_loss.assigned:
-        if any(constant is old or (isinstance(constant, torch.Tensor) and constant.data_ptr() == old.data_ptr()) for constant in exported.constants.values()):
+        # What the trace itself has assigned before has no memory.
+        if not isinstance(old, torch._subclasses.FakeTensor) and any(
+                constant is old or (isinstance(constant, torch.Tensor) and constant.data_ptr() == old.data_ptr()) for constant in exported.constants.values()):
             raise NotImplementedError(f"the loss reads the tensor '{name}' of {part} and assigns it anew, which would stay in the exported step what it is "
                                       "now: make it a buffer (register_buffer)")
     _expect_the_same_again(with_loss, batch, exported, write)
+    _drop_other_names(exported, named)
     stop_gradients(exported.graph_module)
-    exported = exported.run_decompositions(get_decompositions())
+    try:
+        with _with_ways_out():
+            exported = exported.run_decompositions(get_decompositions())
+    except AssertionError as error:  # It takes no tensors of one memory that are written to.
+        if not (shared := _find_shared_memory([*values.items(), *((f"a tensor ({name})", each) for name, each in exported.constants.items())])):
+            raise
+        raise NotImplementedError(f"the loss writes to memory that {' and '.join(shared[0])} of the module share: make one of them in forward, of the other "
+                                  "one") from error
+    _expect_own_memory(exported, values, first, named, trained)
     graph = Graph(exported.graph)
 
     # What the inputs of the graph are.
     kinds = torch.export.graph_signature.InputKind
     inputs: dict[str, str] = {}
     constants: Arrays = {}
+    detached: set[str] = set()
     feeds = iter(example)
     fed: dict[str, str] = {}
     for spec in exported.graph_signature.input_specs:
@@ -858,7 +1014,15 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
         elif spec.kind == kinds.TOKEN:
             constants[spec.arg.name] = None
         else:
-            constants[spec.arg.name] = to_array(exported.constants[spec.target])
+            tensor = exported.constants[spec.target]
+            # Parameters and buffers that the loss reaches otherwise than through the module's attributes.
+            name = _find_state(tensor, values)
+            if name is None:
+                constants[spec.arg.name] = to_array(tensor)
+            else:
+                inputs[spec.arg.name] = name
+                if not tensor.requires_grad:
+                    detached.add(spec.arg.name)
     mutated: list[str] = []
     results = tokens = 0
     outputs = torch.export.graph_signature.OutputKind
@@ -880,14 +1044,14 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
     structure = exported.call_spec.out_spec
     if isinstance(optimizer, torch.optim.Optimizer):
         # PyTorch's optimizers pass over parameters without a gradient: they do not decay, either.
-        differentiated = {inputs.get(name) for name in graph.get_differentiated(tokens + len(mutated))}
+        differentiated = {inputs.get(name) for name in graph.get_differentiated(tokens + len(mutated)) if name not in detached}
         trained = [name for name in trained if name in differentiated]
         if not trained:
             raise ValueError("the loss depends on no parameter that requires a gradient")
 
     def evaluate(parameters: Arrays, rest: Arrays, batch: Arrays, key: Any) -> tuple[Any, tuple[Arrays, Arrays]]:
         state = {**rest, **parameters}
-        given = {**constants, **{name: state[of] for name, of in inputs.items()}, **{name: batch[of] for name, of in fed.items()}}
+        given = {**constants, **{name: lax.stop_gradient(state[of]) if name in detached else state[of] for name, of in inputs.items()}, **{name: batch[of] for name, of in fed.items()}}
         values = graph.run(given, key)[tokens:]
         outcome = _pytree.tree_unflatten(values[len(mutated):], structure)
         number, fetches = outcome if isinstance(outcome, (tuple, list)) else (outcome, {})

@@ -1,5 +1,6 @@
 import collections
 import copy
+import math
 import random
 
 import pytest
@@ -313,13 +314,124 @@ def test_data_of_tensors_is_their_memory(tmp_path):
     module, data = Momentum(), {"x": torch.randn(24, 6), "y": torch.randint(0, 4, (24,))}
     loss = lambda module, batch: torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"])
     step = distc.torch.export(module, loss, optim.SGD(module.student.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
-    assert list(module._modules) == ["student", "teacher", "online"] and "online" not in vars(module)
     results = [distc.compile(step, replicas=replicas, batch=8).train(to_numpy(data), 3) for replicas in (1, 2)]
     losses = torch_models.train_here(module, loss, optim.SGD(module.student.parameters(), 0.1), data, 8, 3)
     for result in results:
         np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
         for name in ("codebook", "teacher.0.weight", "teacher.1.running_mean", "student.1.running_var"):
             np.testing.assert_allclose(result.state[name], module.state_dict()[name], rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+class Penalized(torch.nn.Module):
+    """Parameters that the loss reaches by a list, by the module's names, and without their gradient."""
+
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm, self.last = torch.nn.Linear(8, 6), torch.nn.BatchNorm1d(6), torch.nn.Linear(6, 4)
+        self.layers = torch.nn.ModuleList([self.first, self.norm, self.norm, self.last])
+        self.kept = [self.first.weight]
+        self.held = self.last.weight.data
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x * (1 + self.held.mean()) + 0.1 * self.kept[0].pow(2).sum()
+
+
+def test_parameters_reached_in_other_ways(tmp_path):
+    torch.manual_seed(0)
+    module, data = Penalized(), torch_models.MODELS["mlp"][2]
+
+    def make_loss(module):
+        weights = list(module.parameters())
+        return lambda module, batch: (torch_models.classify(module, batch) + 0.01 * sum(p.pow(2).sum() for p in weights)
+                                      + 0.1 * sum(p.abs().sum() for name, p in module.named_parameters() if name.startswith("last")))
+
+    step = distc.torch.export(module, make_loss(module), optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+    executable = distc.compile(step, replicas=2, batch=BATCH)
+    initial = copy.deepcopy(module.state_dict())
+    losses = torch_models.train_here(module, make_loss(module), optim.SGD(module.parameters(), 0.1), data, BATCH, 6)
+    trained = copy.deepcopy(module.state_dict())
+    module.load_state_dict(initial)
+    result = executable.train(to_numpy(data), 6)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+    distc.torch.load_state(module, result.state)
+    for name, tensor in trained.items():
+        np.testing.assert_allclose(module.state_dict()[name], tensor, rtol=1e-4, atol=1e-5, err_msg=name)
+
+
+def test_memory_that_is_written_behind_gradients_is_refused(tmp_path):
+    class Scaled(torch.nn.Linear):
+        def __init__(self):
+            super().__init__(8, 4)
+            self.register_buffer("scale", torch.ones(4))
+
+    def set_intermediate(module, batch):
+        y = module(batch["x"])
+        y.data = y.data.round()
+        return y.mean()
+
+    def write_intermediate(module, batch):
+        y = module(batch["x"]) * 2
+        y.detach().mul_(3)
+        return y.mean()
+
+    def change_what_was_used(module, batch):
+        y = module(batch["x"]) / module.scale
+        module.scale.data.mul_(0.5)
+        return y.mean()
+
+    def keep_what_it_was(module, batch):
+        old = module.scale[:2]
+        module.scale.data = module.scale * 0.9
+        return module(batch["x"]).mean() + old.sum()
+
+    def alias(module, batch):
+        module.scale.data = module.bias.data
+        return (module(batch["x"]) * module.scale).mean()
+
+    def clamp_without_gradient(module, batch):
+        y = module(batch["x"])
+        with torch.no_grad():
+            y.clamp_(-1, 1)
+        return y.mean()
+
+    def write_rows_without_gradient(module, batch):
+        y = module(batch["x"])
+        with torch.no_grad():
+            y[:, 0] = 0
+        return y.mean()
+
+    def detach_in_place(module, batch):
+        y = module(batch["x"])
+        z = y * 2
+        y.detach_()
+        return (y * z).mean()
+
+    for loss, why in ((clamp_without_gradient, r"changes a tensor that it has computed \(clamp_\)"), (write_rows_without_gradient, "__setitem__"),
+                      (detach_in_place, r"write x = x.detach\(\)"), (set_intermediate, "assigns to .data of a tensor that it has computed"), (write_intermediate, "behind its gradient's back"),
+                      (change_what_was_used, "after DivBackward0 has used it"), (keep_what_it_was, "keeps what it was"), (alias, "so that later both change")):
+        expect_refusal(tmp_path, why, Scaled(), loss)
+    module = Scaled()
+    module.register_buffer("same", module.weight.detach())
+    expect_refusal(tmp_path, "'weight' of the module changes with the steps, and 'same', which shares its memory", module,
+                   lambda module, batch: (module(batch["x"]) * module.same.mean()).mean())
+    module = Scaled()
+    module.part = module.scale[:2]
+
+    def write_to_both(module, batch):
+        with torch.no_grad():
+            module.scale.mul_(0.9)
+        return (module(batch["x"])[:, :2] * module.part).mean()
+    expect_refusal(tmp_path, "share", module, write_to_both)
+
+
+def test_norms_of_complex_numbers(tmp_path):
+    loss = lambda module, batch: sum(torch.linalg.vector_norm(torch.fft.rfft(module(batch["x"])), order, dim=1).mean() for order in (1, 2, math.inf))
+    module, data = torch.nn.Linear(8, 4), torch_models.MODELS["mlp"][2]
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.01), get_example(data), tmp_path / "step.mlir")
+    losses = torch_models.train_here(module, loss, optim.SGD(module.parameters(), 0.01), data, BATCH, 3)
+    np.testing.assert_allclose(distc.compile(step, replicas=2, batch=BATCH).train(to_numpy(data), 3).losses, losses, rtol=1e-4)
 
 
 def test_a_refused_step_leaves_the_module_as_it_was(tmp_path):
