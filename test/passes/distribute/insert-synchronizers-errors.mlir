@@ -181,6 +181,26 @@ module {
 
 // -----
 
+// Of column sums the columns are no examples, however many they are.
+module {
+  dfg.variable @w : tensor<1xf32> {trainable}
+  dfg.graph {
+    %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    %x = dfg.placeholder : () -> tensor<4x8x1xf32>
+    %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %eight = dfg.const dense<8.0> : tensor<f32> : tensor<f32>
+    %columns = dfg.sum %x, %axis : (tensor<4x8x1xf32>, tensor<1xi32>) -> tensor<8x1xf32>
+    %total = dfg.sum %columns, %axis : (tensor<8x1xf32>, tensor<1xi32>) -> tensor<1xf32>
+    // expected-note @below {{the value is made here by 'dfg.real_div'}}
+    %g = dfg.real_div %total, %eight : (tensor<1xf32>, tensor<f32>) -> tensor<1xf32>
+    %w = dfg.var_handle @w : !dfg.ref<tensor<1xf32>>
+    // expected-error @below {{is a sum over the batch, which the graph fixes to the 4 rows of each replica: of such a sum no number is seen to be that of its terms}}
+    dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<1xf32>>, tensor<f32>, tensor<1xf32>) -> ()
+  }
+}
+
+// -----
+
 // All 32 terms are counted, and so are ones that are a row for each example.
 module {
   dfg.variable @w : tensor<1xf32> {trainable}
