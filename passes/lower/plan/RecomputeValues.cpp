@@ -37,7 +37,9 @@ namespace {
 /// Operations at most that give one value again.
 constexpr size_t kMaxRepeated = 16;
 /// Values smaller than this part of what an entry may take are left alone.
-constexpr int64_t kSmallestPart = 1000;
+constexpr int64_t kSmallestPart = 10000;
+/// Values at most that are computed again, for each operation of the entry.
+constexpr size_t kMostTimes = 2;
 
 std::string formatBytes(int64_t bytes) {
   const char *units[] = {"B", "kB", "MB", "GB", "TB"};
@@ -99,13 +101,14 @@ public:
     while (result.after > wanted) {
       while (most > target) {
         Repetition best = findBest(std::max<int64_t>(wanted / kSmallestPart, 1));
-        if (!best.value)
+        if (!best.value || result.values >= kMostTimes * positions.size())
           return finish(result);
-        const int64_t before = most;
+        // What is too much over all places gets less by every change, so that they end.
+        const double before = getExcess(target);
         const double seconds = best.seconds;
         const Change change = apply(best);
         count();
-        if (most > before) { // elsewhere more is kept now than was here
+        if (getExcess(target) >= before) {
           undo(change);
           refused.insert({best.value, best.reader});
           count();
@@ -123,12 +126,12 @@ public:
 private:
   Result finish(Result &result) {
     result.after = EntryBlocks(entry).pack();
-    SmallVector<EntryBlock> kept;
+    SmallVector<EntryBlock> there;
     for (const EntryBlock &block : blocks->getBlocks())
       if (block.bytes > 0 && block.begin <= place && block.end >= place)
-        kept.push_back(block);
-    llvm::stable_sort(kept, [](const EntryBlock &a, const EntryBlock &b) { return a.bytes > b.bytes; });
-    for (const EntryBlock &block : ArrayRef(kept).take_front(3))
+        there.push_back(block);
+    llvm::stable_sort(there, [](const EntryBlock &a, const EntryBlock &b) { return a.bytes > b.bytes; });
+    for (const EntryBlock &block : ArrayRef(there).take_front(3))
       result.largest += llvm::formatv("{0}'{1}' ({2})", result.largest.empty() ? "" : ", ", getScopeName(block.of),
                                       formatBytes(block.bytes));
     return std::move(result);
@@ -157,12 +160,20 @@ private:
       change[std::min(block.end, end - 1) + 1] -= bytes;
     }
     most = 0;
-    int64_t kept = 0;
-    for (int64_t i = 0; i < end; ++i) {
-      kept += change[i];
-      if (kept > most)
-        std::tie(most, place) = std::pair(kept, i);
+    kept.assign(end, 0);
+    for (int64_t i = 0, bytes = 0; i < end; ++i) {
+      kept[i] = bytes += change[i];
+      if (bytes > most)
+        std::tie(most, place) = std::pair(bytes, i);
     }
+  }
+
+  /// Of all places, what is kept there beyond `target`.
+  double getExcess(int64_t target) const {
+    double excess = 0;
+    for (int64_t bytes : kept)
+      excess += static_cast<double>(std::max<int64_t>(bytes - target, 0));
+    return excess;
   }
 
   Repetition findBest(int64_t smallest) {
@@ -278,6 +289,7 @@ private:
   std::optional<EntryBlocks> blocks;
   std::optional<MemoryWrites> writes;
   llvm::DenseMap<Operation *, int64_t> positions;
+  SmallVector<int64_t> kept;                             // bytes at each place
   llvm::DenseSet<std::pair<Value, Operation *>> refused; // a value, and the reader for which it is not computed again
   int64_t most = 0, place = 0;
 };

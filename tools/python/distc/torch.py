@@ -367,6 +367,16 @@ class _Detached:
     made_by: Any
 
 
+def _has_views(tensor: torch.Tensor) -> bool:
+    """Whether somebody has a part of it."""
+    for each in gc.get_objects():
+        if issubclass(type(each), torch.Tensor):
+            with contextlib.suppress(RuntimeError):  # of a view that may not be used any more
+                if each._base is tensor:
+                    return True
+    return False
+
+
 def _expect_what_gradients_need(value: Any) -> None:
     """Refuses a loss that has changed what its gradient is computed from: by .data PyTorch does so without a word."""
     nodes = [leaf.grad_fn for leaf in _pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
@@ -434,8 +444,7 @@ def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
         # The exported step writes to the memory that there is, which is the same unless somebody has the old or the new one as well.
         if any(each.value() is value for each in taken) or any(value is each for each in before.values()):
             raise NotImplementedError("the loss assigns the memory of one tensor to .data of another, so that later both change: write copy_ with torch.no_grad() around")
-        if any(each.of is tensor and each.value() is not None for each in taken) or any(
-                issubclass(type(each), torch.Tensor) and each._base is tensor for each in gc.get_objects()):
+        if any(each.of is tensor and each.value() is not None for each in taken) or _has_views(tensor):
             raise NotImplementedError("the loss assigns to .data of a parameter or buffer and keeps what it was (x = p.data, p.detach(), p[:2]): write copy_ with torch.no_grad() around, "
                                       "and keep p.clone()")
         given.append((value, value._version))
