@@ -336,7 +336,8 @@ void Feeder::addArrays(const Dataset &data, const std::vector<const drt_feed *> 
       const int64_t rows = part.rows(), others = arrays.front()[i].rows();
       if (rows != others)
         throw Error("the feed " + quoted(feed->name) + " in " + data.partPath(i) + " holds " + std::to_string(rows) +
-                    " examples, but " + quoted(feeds.front()->name) + " holds " + std::to_string(others));
+                    " examples, but " + quoted(feeds.front()->name) + " holds " + std::to_string(others) +
+                    "; one that is no batch is compiled with its shape: distc compile --feed " + feed->name + "=...");
       digest_ = addTo(digest_, part);
       align(part, copyOnceBytes);
     }

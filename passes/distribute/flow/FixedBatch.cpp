@@ -380,8 +380,9 @@ void FixedBatch::noteCount(Value sum, Value divisor, AxisOf axisOf) {
 }
 
 void FixedBatch::noteShare(Value sum, Value factor, AxisOf axisOf) {
+  // A half is a factor of squares first, and then of two rows.
   Operation *op = getConstant(factor);
-  if (auto number = getNumber(op); number && *number > 0 && isCount(sum, 1 / *number, axisOf))
+  if (auto number = getNumber(op); number && *number > 0 && *number != 0.5 && isCount(sum, 1 / *number, axisOf))
     learned |= shared.insert(op).second;
 }
 

@@ -566,7 +566,7 @@ private:
       return proven;
     }
     // No collective more would change it.
-    if (!isInStep(item.update) || obstacles)
+    if (!item.update || !isInStep(item.update) || obstacles)
       return proven;
     return item.update->emitError()
            << "the aggregator of variable '" << variable << "' takes each replica's own gradient, but node '"
