@@ -359,12 +359,10 @@ def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Ten
 
 @dataclasses.dataclass
 class _Detached:
-    """A tensor without its history, and the one whose memory it is, as it was then."""
+    """A tensor without its history, and the one whose memory it is."""
 
     value: Callable[[], torch.Tensor | None]
     of: torch.Tensor
-    version: int
-    made_by: Any
 
 
 def _has_views(tensor: torch.Tensor) -> bool:
@@ -427,7 +425,7 @@ def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
     def get_data(tensor: torch.Tensor) -> torch.Tensor:
         # The same memory without its history, which torch.export sees what is written to.
         value = detach(tensor)
-        taken.append(_Detached(weakref.ref(value), tensor, tensor._version, tensor.grad_fn))
+        taken.append(_Detached(weakref.ref(value), tensor))
         return value
 
     def set_data_watched(tensor: torch.Tensor, value: torch.Tensor) -> None:
@@ -454,18 +452,13 @@ def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
     def expect_known_writes() -> None:
         if any(value._version != version for value, version in given):
             raise NotImplementedError("the loss changes a tensor that it has assigned to .data of a parameter or buffer: write copy_ with torch.no_grad() around")
-        kept = {id(each) for each in before.values()}
-        # An operation in place has a gradient of its own.
-        if any(each.of.requires_grad and id(each.of) not in kept and each.of._version != each.version and each.of.grad_fn is each.made_by for each in taken):
-            raise NotImplementedError("the loss changes a tensor that it has computed by way of .data or detach(), behind its gradient's back: write "
-                                      "x + (value - x).detach() for a tensor with another value and the gradient of x")
 
     before = _get_state(module)
     # What a refused step has made of them is of no use to whoever goes on without it.
     registered = [(kept, dict(kept)) for part in module.modules() for kept in (part._parameters, part._buffers)]
     with mock.patch.object(torch.Tensor, "requires_grad_", toggle_watched), \
             mock.patch.object(torch.Tensor, "requires_grad", property(set_gradient.__get__, set_watched), create=True), \
-            mock.patch.object(torch.Tensor, "detach", get_data), \
+            mock.patch.object(torch.Tensor, "detach", get_data), mock.patch.object(torch, "detach", get_data), \
             mock.patch.object(torch.Tensor, "data", property(get_data, set_data_watched), create=True):
         try:
             yield
@@ -542,6 +535,9 @@ def _with_ways_out() -> Iterator[None]:
         if "fake tensor in the exported program" in text or "has no attribute 'constant'" in text or "functorch tensor" in text:
             why = ("it has no form for gradients within the loss (torch.autograd.grad, torch.func.grad, jacrev). Write the gradient out by hand, or the step in JAX, "
                    "which differentiates any number of times (distc.jax.export)")
+        elif "A view was created in no_grad mode" in text:
+            why = ("the loss changes a part of a tensor that it has computed in place, with torch.no_grad() around, behind its gradient's back. Write "
+                   "x + (value - x).detach() for a tensor with another value and the gradient of x")
         elif "is mutated in the forward method" in text:
             why = "the loss changes a tensor that is no parameter or buffer of the module. Make it one (register_buffer), or a part of the module"
         elif ".numpy() is not supported" in text:
@@ -828,6 +824,8 @@ class _Called(torch.overrides.TorchFunctionMode):
     def __init__(self, replaced: Mapping[int, torch.Tensor]):
         super().__init__()
         self.replaced = replaced
+        # With a gradient, and no views: of which version, and what it was made by.
+        self.made: list[tuple[torch.Tensor, int, Any]] = []
 
     def __torch_function__(self, function: Any, types: Any, args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None) -> Any:
         name, changed = getattr(function, "__name__", ""), args[0] if args else None
@@ -842,7 +840,18 @@ class _Called(torch.overrides.TorchFunctionMode):
         def replace(value: Any) -> Any:
             return self.replaced.get(id(value), value) if isinstance(value, torch.Tensor) else value
 
-        return function(*_pytree.tree_map(replace, args), **_pytree.tree_map(replace, kwargs or {}))
+        result = function(*_pytree.tree_map(replace, args), **_pytree.tree_map(replace, kwargs or {}))
+        for leaf in _pytree.tree_leaves(result):
+            if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None and not leaf._is_view():
+                self.made.append((leaf, leaf._version, leaf.grad_fn))
+        return result
+
+    def expect_known_gradients(self) -> None:
+        """An operation in place has a gradient of its own; what else writes to a tensor's memory has none."""
+        for tensor, version, made_by in self.made:
+            if tensor._version != version and tensor.grad_fn is made_by:
+                raise NotImplementedError(f"the loss changes what {made_by.name()} has computed in place, without a gradient (by .data, detach() or torch.no_grad()), behind "
+                                          "its gradient's back: write x + (value - x).detach() for a tensor with another value and the gradient of x")
 
 
 class _WithLoss(torch.nn.Module):
@@ -868,8 +877,9 @@ class _WithLoss(torch.nn.Module):
         # Of those that are not the originals any more.
         replaced = {identity: state[name] for name, identity in self.originals if name in state and id(state[name]) != identity}
         with _with_kept_parameters(self.module), _with_known_gradients(), _with_assigned_buffers(self.assigned):
-            with _Called(replaced):
+            with _Called(replaced) as called:
                 value = self.loss(self.module, batch)
+            called.expect_known_gradients()
             _expect_what_gradients_need(value)
         after = PythonState(self.loss, self.module)
         if package := before.draws(after):

@@ -408,7 +408,25 @@ def test_memory_that_is_written_behind_gradients_is_refused(tmp_path):
         y.detach_()
         return (y * z).mean()
 
-    for loss, why in ((clamp_without_gradient, r"changes a tensor that it has computed \(clamp_\)"), (write_rows_without_gradient, "__setitem__"),
+    def write_a_view(module, batch):
+        y = module(batch["x"])
+        y[:, :2].data.mul_(2)
+        return y.mean()
+
+    def write_a_view_without_gradient(module, batch):
+        y = module(batch["x"])
+        with torch.no_grad():
+            y.view(-1).mul_(2)
+        return y.mean()
+
+    def activate_without_gradient(module, batch):
+        y = module(batch["x"])
+        with torch.no_grad():
+            torch.nn.functional.relu(y, inplace=True)
+        return y.mean()
+
+    for loss, why in ((write_a_view, "behind its gradient's back"), (write_a_view_without_gradient, "behind its gradient's back"),
+                      (activate_without_gradient, "behind its gradient's back"), (clamp_without_gradient, r"changes a tensor that it has computed \(clamp_\)"), (write_rows_without_gradient, "__setitem__"),
                       (detach_in_place, r"write x = x.detach\(\)"), (set_intermediate, "assigns to .data of a tensor that it has computed"), (write_intermediate, "behind its gradient's back"),
                       (change_what_was_used, "after DivBackward0 has used it"), (keep_what_it_was, "keeps what it was"), (alias, "so that later both change")):
         expect_refusal(tmp_path, why, Scaled(), loss)
