@@ -237,7 +237,8 @@ def test_gradients_are_jaxs(tmp_path, loss):
     state, data = {"w": jnp.asarray(numbers.normal(size=(4, 3)), jnp.float32)}, {"x": numbers.normal(size=(8, 4)).astype("f")}
     result = distc.compile(distc.jax.export(step, state, data, tmp_path / "step.mlir"), batch=8, replicas=2).train(data, 3)
     losses, last = models.train_here(step, state, data, 8, 3)
-    np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+    # The means of terms of either sign nearly cancel.
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(result.state["w"], last["w"], rtol=1e-5, atol=1e-6)
 
 
