@@ -73,7 +73,7 @@ struct Geometry {
 
 class ConvolutionSite : public Prepared {
 public:
-  ConvolutionSite(const drt_conv2d_desc &desc, Pass pass) {
+  ConvolutionSite(const drt_conv2d_desc &desc, Pass pass, Scratch &scratch) {
     bool empty = desc.n * desc.c * desc.k * desc.oh * desc.ow * desc.h * desc.w == 0;
     if (desc.dtype != DRT_F32 || empty) {
       if (desc.dtype != DRT_F32 && desc.dtype != DRT_F64)
@@ -85,12 +85,12 @@ public:
     switch (pass) {
     case Pass::Forward: {
       auto forward = g.forward(desc);
-      adoptFilter(g.filter, forward.weights_desc(), true);
+      adoptFilter(g.filter, forward.weights_desc(), true, scratch);
       std::vector<LibraryCall::Argument> arguments = {
           {DNNL_ARG_SRC, g.image}, {DNNL_ARG_WEIGHTS, forward.weights_desc()}, {DNNL_ARG_DST, g.output}};
       if (desc.has_bias)
         arguments.push_back({DNNL_ARG_BIAS, g.bias});
-      call = LibraryCall(dnnl::convolution_forward(forward), arguments, forward.scratchpad_desc());
+      call = LibraryCall(scratch, dnnl::convolution_forward(forward), arguments, forward.scratchpad_desc());
       return;
     }
     case Pass::GradInput: {
@@ -98,9 +98,9 @@ public:
           dnnl::convolution_backward_data::desc(algorithm, g.image, g.anyFilter, g.output, g.strides, g.dilations,
                                                 g.padBegin, g.padEnd),
           callAttributes(), cpuEngine(), g.forward(plain(desc)));
-      adoptFilter(g.filter, backward.weights_desc(), true);
+      adoptFilter(g.filter, backward.weights_desc(), true, scratch);
       call = LibraryCall(
-          dnnl::convolution_backward_data(backward),
+          scratch, dnnl::convolution_backward_data(backward),
           {{DNNL_ARG_DIFF_DST, g.output}, {DNNL_ARG_WEIGHTS, backward.weights_desc()}, {DNNL_ARG_DIFF_SRC, g.image}},
           backward.scratchpad_desc());
       return;
@@ -110,8 +110,8 @@ public:
           dnnl::convolution_backward_weights::desc(algorithm, g.image, g.anyFilter, g.output, g.strides, g.dilations,
                                                    g.padBegin, g.padEnd),
           callAttributes(), cpuEngine(), g.forward(plain(desc)));
-      adoptFilter(g.filter, backward.diff_weights_desc(), false);
-      call = LibraryCall(dnnl::convolution_backward_weights(backward),
+      adoptFilter(g.filter, backward.diff_weights_desc(), false, scratch);
+      call = LibraryCall(scratch, dnnl::convolution_backward_weights(backward),
                          {{DNNL_ARG_SRC, g.image},
                           {DNNL_ARG_DIFF_WEIGHTS, backward.diff_weights_desc()},
                           {DNNL_ARG_DIFF_DST, g.output}},
@@ -147,11 +147,11 @@ private:
     return desc;
   }
 
-  void adoptFilter(const memory::desc &ours, const memory::desc &theirs, bool read) {
+  void adoptFilter(const memory::desc &ours, const memory::desc &theirs, bool read, Scratch &scratch) {
     if (ours == theirs)
       return;
-    libraryFilter = Buffer(theirs.get_size());
-    reorder = read ? makeReorder(ours, theirs) : makeReorder(theirs, ours);
+    libraryFilter = Buffer(scratch, theirs.get_size());
+    reorder = read ? makeReorder(scratch, ours, theirs) : makeReorder(scratch, theirs, ours);
   }
 
   LibraryCall reorder;
@@ -160,7 +160,8 @@ private:
 
 ConvolutionSite &prepare(PrimitiveCache &cache, int32_t site, const drt_conv2d_desc &desc, Pass pass) {
   useLibraryThreads(cache.threads());
-  return cache.get<ConvolutionSite>(site, [&] { return std::make_unique<ConvolutionSite>(desc, pass); });
+  return cache.get<ConvolutionSite>(
+      site, [&] { return std::make_unique<ConvolutionSite>(desc, pass, cache.scratchOfNewSite()); });
 }
 
 // Calls run with a null pointer of the data type that the descriptor names.

@@ -24,29 +24,29 @@ memory::desc operandDesc(const drt_matmul_desc &desc, int64_t stride, int64_t ro
 }
 
 // The library's reference implementation is a scalar loop: sgemm, item by item, is better.
-LibraryCall makeFastCall(const dnnl::matmul::primitive_desc &description,
+LibraryCall makeFastCall(Scratch &scratch, const dnnl::matmul::primitive_desc &description,
                          const std::vector<LibraryCall::Argument> &arguments) {
   if (std::string_view(description.impl_info_str()).starts_with("ref"))
     return {};
-  return LibraryCall(dnnl::matmul(description), arguments, description.scratchpad_desc());
+  return LibraryCall(scratch, dnnl::matmul(description), arguments, description.scratchpad_desc());
 }
 
 // Empty where the library has no fast primitive.
-LibraryCall makeCall(const drt_matmul_desc &desc) {
+LibraryCall makeCall(const drt_matmul_desc &desc, Scratch &scratch) {
   memory::desc a = operandDesc(desc, desc.batch_stride_a, desc.m, desc.k, desc.transpose_a);
   memory::desc b = operandDesc(desc, desc.batch_stride_b, desc.k, desc.n, desc.transpose_b);
   memory::desc c = operandDesc(desc, desc.m * desc.n, desc.m, desc.n, false);
   dnnl::primitive_attr attributes = callAttributes(desc.epilogue, desc.accumulate);
   std::vector<LibraryCall::Argument> arguments = {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}};
   if (!desc.has_bias) {
-    return makeFastCall({dnnl::matmul::desc(a, b, c), attributes, cpuEngine()}, arguments);
+    return makeFastCall(scratch, {dnnl::matmul::desc(a, b, c), attributes, cpuEngine()}, arguments);
   }
   memory::dims dims(desc.batch == 1 ? 2 : 3, 1), strides(dims.size(), desc.n);
   dims.back() = desc.n;
   strides.back() = 1;
   memory::desc bias(dims, memory::data_type::f32, strides);
   arguments.push_back({DNNL_ARG_BIAS, bias});
-  return makeFastCall({dnnl::matmul::desc(a, b, bias, c), attributes, cpuEngine()}, arguments);
+  return makeFastCall(scratch, {dnnl::matmul::desc(a, b, bias, c), attributes, cpuEngine()}, arguments);
 }
 
 class PreparedMatmul final : public LibraryMatmul {
@@ -68,8 +68,8 @@ private:
 // What the linker is asked for, to take this file.
 extern "C" void drt_use_onednn() {}
 
-std::unique_ptr<LibraryMatmul> drt::makeLibraryMatmul(const drt_matmul_desc &desc) {
-  LibraryCall call = makeCall(desc);
+std::unique_ptr<LibraryMatmul> drt::makeLibraryMatmul(const drt_matmul_desc &desc, Scratch &scratch) {
+  LibraryCall call = makeCall(desc, scratch);
   return call ? std::make_unique<PreparedMatmul>(std::move(call), desc.has_bias != 0) : nullptr;
 }
 

@@ -13,6 +13,7 @@
 #define DRT_CPU_KERNELS_LIBRARY_MATMUL_H
 
 #include "cpu/kernels/gemm.h"
+#include "cpu/kernels/scratch.h"
 #include "drt/drt.h"
 
 #include <memory>
@@ -27,7 +28,7 @@ public:
 };
 
 /// Null where the library has no fast primitive.
-__attribute__((weak)) std::unique_ptr<LibraryMatmul> makeLibraryMatmul(const drt_matmul_desc &desc);
+__attribute__((weak)) std::unique_ptr<LibraryMatmul> makeLibraryMatmul(const drt_matmul_desc &desc, Scratch &scratch);
 
 /// c = scale * op(a) * op(b) + keep * c, of `depth` of the shape's k.
 __attribute__((weak)) void librarySgemm(const GemmShape &shape, int64_t depth, float scale, const float *a,

@@ -5,9 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/matmul.h"
 
-#include "cpu/kernels/buffer.h"
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/library_matmul.h"
+#include "cpu/kernels/scratch.h"
 #include "cpu/kernels/sgemm.h"
 #include "cpu/team.h"
 
@@ -76,17 +76,17 @@ drt_matmul_desc normalized(drt_matmul_desc desc) {
 
 class MatmulSite : public Prepared {
 public:
-  MatmulSite(const drt_matmul_desc &given, Range parts)
+  MatmulSite(const drt_matmul_desc &given, Range parts, Scratch &scratch)
       : whole(normalized(given)), desc(partOf(whole, parts)), parts(parts), method(chooseMethod(desc)) {
     // Both operands broadcast is a shape the primitive has no name for.
     bool bothBroadcast = desc.batch != 1 && desc.batch_stride_a == 0 && desc.batch_stride_b == 0;
     if (method == Method::Primitive && !bothBroadcast)
-      call = makeLibraryMatmul ? makeLibraryMatmul(desc) : nullptr;
+      call = makeLibraryMatmul ? makeLibraryMatmul(desc, scratch) : nullptr;
     if (method == Method::Primitive && !call)
       method = Method::Sgemm;
     // c += epilogue(...) needs the product by itself.
     if (method != Method::Primitive && desc.accumulate && (desc.has_bias || desc.epilogue != DRT_EPILOGUE_NONE))
-      product = Buffer(static_cast<size_t>(desc.m * desc.n) * sizeof(double));
+      product = Buffer(scratch, static_cast<size_t>(desc.m * desc.n) * sizeof(double));
   }
 
   template <class T> void run(const void *a, const void *b, const void *bias, void *c) {
@@ -150,7 +150,8 @@ void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &des
                  const void *b, const void *bias, void *c) {
   if (useLibraryThreads)
     useLibraryThreads(cache.threads());
-  auto &prepared = cache.get<MatmulSite>(site, [&] { return std::make_unique<MatmulSite>(desc, parts); });
+  auto &prepared =
+      cache.get<MatmulSite>(site, [&] { return std::make_unique<MatmulSite>(desc, parts, cache.scratchOfNewSite()); });
   switch (desc.dtype) {
   case DRT_F32:
     return prepared.run<float>(a, b, bias, c);

@@ -3,10 +3,10 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/kernels/buffer.h"
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/matmul.h"
+#include "cpu/kernels/scratch.h"
 #include "cpu/kernels/sgemm.h"
 #include "cpu/kernels/streamed_product.h"
 
@@ -20,13 +20,13 @@ using namespace drt;
 namespace {
 class JoinedSite : public Prepared {
 public:
-  JoinedSite(const drt_matmul_desc &desc, Share share, int replicas)
+  JoinedSite(const drt_matmul_desc &desc, Share share, int replicas, Scratch &scratch)
       : begin(split(desc.n, share.index, share.count)), end(split(desc.n, share.index + 1, share.count)),
         streamed(tileKernels() && begin < end && StreamedProduct::suits(desc, replicas)
-                     ? std::make_unique<StreamedProduct>(*tileKernels(), desc, replicas, begin, end)
+                     ? std::make_unique<StreamedProduct>(*tileKernels(), desc, replicas, begin, end, scratch)
                      : nullptr),
-        stacked(streamed ? 0 : static_cast<size_t>(replicas * desc.m * desc.k) * sizeof(float)),
-        product(streamed ? 0 : static_cast<size_t>(replicas * desc.m * (end - begin)) * sizeof(float)) {}
+        stacked(scratch, streamed ? 0 : static_cast<size_t>(replicas * desc.m * desc.k) * sizeof(float)),
+        product(scratch, streamed ? 0 : static_cast<size_t>(replicas * desc.m * (end - begin)) * sizeof(float)) {}
 
   int64_t begin, end;                        // the columns of this share
   std::unique_ptr<StreamedProduct> streamed; // null: by sgemm
@@ -49,7 +49,7 @@ void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_des
     if (desc.dtype != DRT_F32 || desc.batch != 1 || desc.transpose_a || desc.accumulate)
       throw std::runtime_error("a product of all replicas must be a plain one of float32, not of data type " +
                                std::to_string(desc.dtype));
-    return std::make_unique<JoinedSite>(desc, share, a.replicas);
+    return std::make_unique<JoinedSite>(desc, share, a.replicas, cache.scratchOfNewSite());
   });
   int64_t columns = prepared.end - prepared.begin;
   if (columns <= 0 || desc.m == 0)

@@ -27,9 +27,9 @@ constexpr int64_t longTerm = 256;
 
 class SumSite : public Prepared {
 public:
-  SumSite(const drt_matmul_desc &desc, int64_t terms, Range rows)
+  SumSite(const drt_matmul_desc &desc, int64_t terms, Range rows, Scratch &scratch)
       : streamed(tileKernels() && terms > 1 && desc.k < longTerm && StreamedSum::suits(desc)
-                     ? std::make_unique<StreamedSum>(*tileKernels(), desc, terms, rows.size())
+                     ? std::make_unique<StreamedSum>(*tileKernels(), desc, terms, rows.size(), scratch)
                      : nullptr) {}
 
   std::unique_ptr<StreamedSum> streamed; // null: product by product
@@ -61,7 +61,7 @@ void drt::matmulSum(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &
       throw std::runtime_error("products that are added up must be plain ones of float32 or float64, of a transposed "
                                "matrix and another one, not of data type " +
                                std::to_string(desc.dtype));
-    return std::make_unique<SumSite>(desc, terms, rows);
+    return std::make_unique<SumSite>(desc, terms, rows, cache.scratchOfNewSite());
   });
   if (prepared.streamed)
     prepared.streamed->run(operands, operands + terms, rows, 1.0f, static_cast<float *>(c) + rows.begin * desc.n);

@@ -3,10 +3,10 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/kernels/buffer.h"
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/matmul.h"
+#include "cpu/kernels/scratch.h"
 #include "cpu/kernels/sgemm.h"
 #include "cpu/kernels/streamed_sum.h"
 #include "cpu/kernels/streamed_update.h"
@@ -33,29 +33,41 @@ constexpr int64_t sumBytes = 1024 * 1024, leastSumRows = 96;
 
 class UpdateSite : public Prepared {
 public:
-  UpdateSite(const drt_matmul_desc &desc, Share share, int replicas)
-      : elementBytes(desc.dtype == DRT_F32 ? 4 : 8), blockRows(rowsOf(blockBytes, desc)) {
+  UpdateSite(const drt_matmul_desc &desc, Share share, ReplicatedOperand a, ReplicatedOperand b, Scratch &scratch)
+      : elementBytes(desc.dtype == DRT_F32 ? 4 : 8), blockRows(rowsOf(blockBytes, desc)),
+        own{desc.m * share.index / share.count, desc.m * (share.index + 1) / share.count} {
+    const int replicas = a.replicas;
     const int64_t rows = (desc.m + share.count - 1) / share.count;
     // Whole groups of rows keep the library's kernels busy to the last one.
     if (blockRows > 16)
       blockRows -= blockRows % 16;
     if (tileKernels() && StreamedUpdate::suits(desc, replicas)) {
-      streamed = std::make_unique<StreamedUpdate>(*tileKernels(), desc, replicas);
+      streamed = std::make_unique<StreamedUpdate>(*tileKernels(), desc, replicas, scratch);
       return;
     }
     if (tileKernels() && rows > blockRows && StreamedSum::suits(desc)) {
       blockRows = std::max(leastSumRows, rowsOf(sumBytes, desc));
-      sum = std::make_unique<StreamedSum>(*tileKernels(), desc, replicas, std::min(blockRows, rows));
+      sum = std::make_unique<StreamedSum>(*tileKernels(), desc, replicas, std::min(blockRows, rows), scratch);
     }
-    block = Buffer(static_cast<size_t>(std::min(blockRows, desc.m) * desc.n * elementBytes));
+    block = Buffer(scratch, static_cast<size_t>(std::min(blockRows, desc.m) * desc.n * elementBytes));
+    // Shares of the contracted axis that lie behind each other are one operand, and one product is faster than a sum of
+    // several. Copying costs little beside it where k is small; where it is long a product of each is as fast.
+    joined = !sum && desc.transpose_a && !desc.transpose_b && replicas > 1 && desc.k > 0 && desc.k < longShare &&
+             !own.empty();
+    if (joined && a.stride != desc.k * desc.m * elementBytes)
+      joinedA = Buffer(scratch, static_cast<size_t>(replicas * desc.k * own.size() * elementBytes));
+    if (joined && b.stride != desc.k * desc.n * elementBytes)
+      joinedB = Buffer(scratch, static_cast<size_t>(replicas * desc.k * desc.n * elementBytes));
   }
 
   int64_t elementBytes;
   int64_t blockRows;
+  Range own;                                // rows of this share
   std::unique_ptr<StreamedUpdate> streamed; // null: by blocks of rows,
   std::unique_ptr<StreamedSum> sum;         // null: by sgemm
   Buffer block;
-  Buffer joinedA, joinedB; // the replicas' operands behind each other, where they do not lie so
+  bool joined = false;     // the replicas' operands, where they lie behind each other,
+  Buffer joinedA, joinedB; // and where they do not: here
 
 private:
   int64_t rowsOf(int64_t bytes, const drt_matmul_desc &desc) const {
@@ -63,12 +75,10 @@ private:
   }
 };
 
-// The replicas' matrices of `rows` rows, behind each other: where they lie so already, or copied to `buffer`. `columns`
-// of a row are taken, rows are `pitch` elements apart.
+// The replicas' matrices of `rows` rows, copied to `buffer` behind each other. `columns` of a row are taken, rows are
+// `pitch` elements apart.
 template <class T>
-const T *stack(Buffer &buffer, ReplicatedOperand operand, int64_t rows, int64_t columns, int64_t pitch) {
-  if (!buffer.data())
-    buffer = Buffer(static_cast<size_t>(operand.replicas * rows * columns) * sizeof(T));
+const T *stack(const Buffer &buffer, ReplicatedOperand operand, int64_t rows, int64_t columns, int64_t pitch) {
   T *to = buffer.as<T>();
   for (int replica = 0; replica < operand.replicas; ++replica) {
     const T *from = reinterpret_cast<const T *>(static_cast<const char *>(operand.base) + replica * operand.stride);
@@ -93,25 +103,22 @@ template <class T> struct Operands {
 };
 
 template <class T>
-void update(UpdateSite &site, const drt_matmul_desc &desc, Share share, Operands<T> operands, double scale,
-            drt_range_kernel kernel, void *const *arguments) {
+void update(UpdateSite &site, const drt_matmul_desc &desc, Operands<T> operands, double scale, drt_range_kernel kernel,
+            void *const *arguments) {
   const int replicas = operands.a.replicas;
   bool transposeA = desc.transpose_a != 0, transposeB = desc.transpose_b != 0;
-  int64_t bytes = static_cast<int64_t>(sizeof(T));
   int64_t lda = transposeA ? desc.m : desc.k, ldb = transposeB ? desc.k : desc.n;
-  int64_t begin = desc.m * share.index / share.count, end = desc.m * (share.index + 1) / share.count;
-  // Shares of the contracted axis that lie behind each other are one operand, and one product is faster than a sum of
-  // several. Copying costs little beside it where k is small; where it is long a product of each is as fast.
-  bool joined = transposeA && !transposeB && replicas > 1 && desc.k > 0 && desc.k < longShare && begin < end;
+  const auto [begin, end] = site.own;
+  const bool joined = site.joined;
   const T *wholeA = nullptr, *wholeB = nullptr;
   if (joined) {
-    bool dense = operands.a.stride == desc.k * desc.m * bytes;
+    bool dense = !site.joinedA.data();
     wholeA = dense ? operands.of(operands.a, 0) + begin
                    : stack<T>(site.joinedA, {operands.of(operands.a, 0) + begin, operands.a.stride, replicas}, desc.k,
                               end - begin, desc.m);
     lda = dense ? desc.m : end - begin;
-    wholeB = operands.b.stride == desc.k * desc.n * bytes ? operands.of(operands.b, 0)
-                                                          : stack<T>(site.joinedB, operands.b, desc.k, desc.n, desc.n);
+    wholeB =
+        site.joinedB.data() ? stack<T>(site.joinedB, operands.b, desc.k, desc.n, desc.n) : operands.of(operands.b, 0);
   }
   int products = joined ? 1 : replicas;
   int64_t k = joined ? desc.k * replicas : desc.k;
@@ -133,14 +140,14 @@ void update(UpdateSite &site, const drt_matmul_desc &desc, Share share, Operands
   }
 }
 
-void updateSummed(UpdateSite &site, const drt_matmul_desc &desc, Share share, ReplicatedOperand a, ReplicatedOperand b,
-                  double scale, drt_range_kernel kernel, void *const *arguments) {
+void updateSummed(UpdateSite &site, const drt_matmul_desc &desc, ReplicatedOperand a, ReplicatedOperand b, double scale,
+                  drt_range_kernel kernel, void *const *arguments) {
   std::vector<const void *> lefts, rights;
   for (int64_t replica = 0; replica < a.replicas; ++replica) {
     lefts.push_back(static_cast<const char *>(a.base) + replica * a.stride);
     rights.push_back(static_cast<const char *>(b.base) + replica * b.stride);
   }
-  const int64_t begin = desc.m * share.index / share.count, end = desc.m * (share.index + 1) / share.count;
+  const auto [begin, end] = site.own;
   for (int64_t row = begin; row < end; row += site.blockRows) {
     const Range rows = {row, std::min(row + site.blockRows, end)};
     site.sum->run(lefts.data(), rights.data(), rows, static_cast<float>(scale), site.block.as<float>());
@@ -148,10 +155,10 @@ void updateSummed(UpdateSite &site, const drt_matmul_desc &desc, Share share, Re
   }
 }
 
-void updateStreamed(StreamedUpdate &streamed, const drt_matmul_desc &desc, Share share, ReplicatedOperand a,
-                    ReplicatedOperand b, double scale, drt_range_kernel kernel, void *const *arguments,
-                    int numVariables) {
-  int64_t begin = desc.m * share.index / share.count, end = desc.m * (share.index + 1) / share.count;
+void updateStreamed(UpdateSite &site, const drt_matmul_desc &desc, ReplicatedOperand a, ReplicatedOperand b,
+                    double scale, drt_range_kernel kernel, void *const *arguments, int numVariables) {
+  StreamedUpdate &streamed = *site.streamed;
+  const auto [begin, end] = site.own;
   if (begin < end)
     streamed.packRight(b);
   for (int64_t row = begin; row < end; row += streamed.blockRows()) {
@@ -177,14 +184,14 @@ void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_des
       throw std::runtime_error("a product that updates a variable must be a plain one of float32 or float64, not of "
                                "data type " +
                                std::to_string(desc.dtype) + " or with a bias, an epilogue or a batch axis");
-    return std::make_unique<UpdateSite>(desc, share, a.replicas);
+    return std::make_unique<UpdateSite>(desc, share, a, b, cache.scratchOfNewSite());
   });
   if (prepared.streamed)
-    updateStreamed(*prepared.streamed, desc, share, a, b, scale, kernel, arguments, numVariables);
+    updateStreamed(prepared, desc, a, b, scale, kernel, arguments, numVariables);
   else if (prepared.sum)
-    updateSummed(prepared, desc, share, a, b, scale, kernel, arguments);
+    updateSummed(prepared, desc, a, b, scale, kernel, arguments);
   else if (desc.dtype == DRT_F32)
-    update<float>(prepared, desc, share, {a, b}, scale, kernel, arguments);
+    update<float>(prepared, desc, {a, b}, scale, kernel, arguments);
   else
-    update<double>(prepared, desc, share, {a, b}, scale, kernel, arguments);
+    update<double>(prepared, desc, {a, b}, scale, kernel, arguments);
 }

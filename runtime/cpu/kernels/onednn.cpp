@@ -40,15 +40,15 @@ dnnl::primitive_attr drt::callAttributes(int32_t epilogue, bool accumulate) {
   return attributes;
 }
 
-LibraryCall::LibraryCall(dnnl::primitive primitive, const std::vector<Argument> &arguments,
+LibraryCall::LibraryCall(Scratch &memory, dnnl::primitive primitive, const std::vector<Argument> &arguments,
                          const dnnl::memory::desc &scratchpad)
-    : primitive(std::move(primitive)), stream(cpuEngine()), scratch(scratchpad.get_size()) {
+    : primitive(std::move(primitive)), stream(cpuEngine()), scratch(memory, scratchpad.get_size()) {
   for (const Argument &argument : arguments) {
     memories.emplace_back(argument.desc, cpuEngine(), nullptr);
     exec.push_back({argument.name, memories.back().get()});
   }
   if (scratch.data()) {
-    memories.emplace_back(scratchpad, cpuEngine(), scratch.data());
+    memories.emplace_back(scratchpad, cpuEngine(), nullptr);
     exec.push_back({DNNL_ARG_SCRATCHPAD, memories.back().get()});
   }
 }
@@ -59,13 +59,15 @@ void LibraryCall::bind(size_t argument, const void *data) {
 }
 
 void LibraryCall::run() {
+  if (scratch.data())
+    memories.back().set_data_handle(scratch.data());
   dnnl::error::wrap_c_api(
       dnnl_primitive_execute(primitive.get(), stream.get(), static_cast<int>(exec.size()), exec.data()),
       "oneDNN could not execute a prepared primitive");
 }
 
-LibraryCall drt::makeReorder(const dnnl::memory::desc &from, const dnnl::memory::desc &to) {
+LibraryCall drt::makeReorder(Scratch &memory, const dnnl::memory::desc &from, const dnnl::memory::desc &to) {
   dnnl::reorder::primitive_desc description(cpuEngine(), from, cpuEngine(), to, callAttributes());
-  return LibraryCall(dnnl::reorder(description), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}},
+  return LibraryCall(memory, dnnl::reorder(description), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, to}},
                      description.scratchpad_desc());
 }

@@ -6,7 +6,7 @@
 #ifndef DRT_CPU_KERNELS_ONEDNN_H
 #define DRT_CPU_KERNELS_ONEDNN_H
 
-#include "cpu/kernels/buffer.h"
+#include "cpu/kernels/scratch.h"
 
 #include "drt/drt.h"
 
@@ -33,7 +33,7 @@ public:
   };
 
   LibraryCall() = default;
-  LibraryCall(dnnl::primitive primitive, const std::vector<Argument> &arguments,
+  LibraryCall(Scratch &memory, dnnl::primitive primitive, const std::vector<Argument> &arguments,
               const dnnl::memory::desc &scratchpad = {});
 
   explicit operator bool() const { return !exec.empty(); }
@@ -57,7 +57,7 @@ private:
 };
 
 /// A copy from one layout to another.
-LibraryCall makeReorder(const dnnl::memory::desc &from, const dnnl::memory::desc &to);
+LibraryCall makeReorder(Scratch &memory, const dnnl::memory::desc &from, const dnnl::memory::desc &to);
 
 } // namespace drt
 

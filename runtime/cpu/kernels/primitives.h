@@ -7,9 +7,11 @@
 #define DRT_CPU_KERNELS_PRIMITIVES_H
 
 #include "core/call_sites.h"
+#include "cpu/kernels/scratch.h"
 #include "drt/drt.h"
 
 #include <cstdint>
+#include <memory>
 
 namespace drt {
 
@@ -17,7 +19,7 @@ namespace drt {
 /// run on, shared equally by the task's replicas, at least one.
 int libraryThreads(int localReplicas);
 
-/// The call sites of one core of a replica, and the threads of a call.
+/// The call sites of one core of a replica, their scratch memory, and the threads of a call.
 class PrimitiveCache : public CallSites {
 public:
   /// `threads` is what one library call may use, libraryThreads(local replicas).
@@ -25,8 +27,15 @@ public:
 
   int threads() const { return threadCount; }
 
+  /// Where a call site that is being made takes its buffers.
+  Scratch &scratchOfNewSite() {
+    scratch->begin();
+    return *scratch;
+  }
+
 private:
   int threadCount;
+  std::unique_ptr<Scratch> scratch = std::make_unique<Scratch>();
 };
 
 } // namespace drt

@@ -39,16 +39,16 @@ bool StreamedProduct::suits(const drt_matmul_desc &desc, int parts) {
 }
 
 StreamedProduct::StreamedProduct(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, int64_t begin,
-                                 int64_t end)
+                                 int64_t end, Scratch &scratch)
     : kernels(kernels), desc(desc), rows(desc.m * parts), begin(begin), end(end) {
   int64_t width = kernels.columns;
   if (desc.transpose_b) {
-    packedA = Buffer(floats(roundUp(rows, width) * desc.k + kernels.lanes));
-    product = Buffer(floats(tilesOfChunk * kernels.rows * roundUp(rows, width)));
+    packedA = Buffer(scratch, floats(roundUp(rows, width) * desc.k + kernels.lanes));
+    product = Buffer(scratch, floats(tilesOfChunk * kernels.rows * roundUp(rows, width)));
   } else {
-    packedA = Buffer(floats(rows * chunkSteps + kernels.lanes));
-    packedB = Buffer(floats(2 * chunkSteps * chunkColumns));
-    product = Buffer(floats(rows * roundUp(end - begin, width)));
+    packedA = Buffer(scratch, floats(rows * chunkSteps + kernels.lanes));
+    packedB = Buffer(scratch, floats(2 * chunkSteps * chunkColumns));
+    product = Buffer(scratch, floats(rows * roundUp(end - begin, width)));
   }
 }
 

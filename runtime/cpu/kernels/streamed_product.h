@@ -6,8 +6,8 @@
 #ifndef DRT_CPU_KERNELS_STREAMED_PRODUCT_H
 #define DRT_CPU_KERNELS_STREAMED_PRODUCT_H
 
-#include "cpu/kernels/buffer.h"
 #include "cpu/kernels/matmul.h"
+#include "cpu/kernels/scratch.h"
 #include "cpu/kernels/tiles.h"
 
 namespace drt {
@@ -21,7 +21,8 @@ public:
   static bool suits(const drt_matmul_desc &desc, int parts);
 
   /// Columns [begin, end) of the product. `kernels` are tileKernels(), or others in tests.
-  StreamedProduct(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, int64_t begin, int64_t end);
+  StreamedProduct(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, int64_t begin, int64_t end,
+                  Scratch &scratch);
 
   void run(ReplicatedOperand a, const float *b, const float *bias, float *c, int64_t cStride);
 

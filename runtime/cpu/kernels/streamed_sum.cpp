@@ -50,10 +50,12 @@ bool StreamedSum::suits(const drt_matmul_desc &desc) {
   return desc.dtype == DRT_F32 && desc.transpose_a && !desc.transpose_b && desc.n >= 16 && desc.m >= 8 && desc.k > 0;
 }
 
-StreamedSum::StreamedSum(const TileKernels &kernels, const drt_matmul_desc &desc, int64_t terms, int64_t maxRows)
+StreamedSum::StreamedSum(const TileKernels &kernels, const drt_matmul_desc &desc, int64_t terms, int64_t maxRows,
+                         Scratch &scratch)
     : kernels(kernels), m(desc.m), n(desc.n), k(desc.k), steps(desc.k * terms),
-      left(floats(maxRows * std::min(steps, blockSteps))), right(floats(2 * chunkElements(n, steps, kernels))),
-      product(floats(roundUp(n, kernels.columns) * maxRows)) {}
+      left(scratch, floats(maxRows * std::min(steps, blockSteps))),
+      right(scratch, floats(2 * chunkElements(n, steps, kernels))),
+      product(scratch, floats(roundUp(n, kernels.columns) * maxRows)) {}
 
 // A group of rows for each tile; within it a step's rows behind each other.
 void StreamedSum::packLeft(const void *const *a, Range rows, int64_t step, int64_t depth) {

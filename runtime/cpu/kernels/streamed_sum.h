@@ -6,8 +6,8 @@
 #ifndef DRT_CPU_KERNELS_STREAMED_SUM_H
 #define DRT_CPU_KERNELS_STREAMED_SUM_H
 
-#include "cpu/kernels/buffer.h"
 #include "cpu/kernels/matmul.h"
+#include "cpu/kernels/scratch.h"
 #include "cpu/kernels/tiles.h"
 
 namespace drt {
@@ -21,7 +21,8 @@ public:
   static bool suits(const drt_matmul_desc &desc);
 
   /// At most `maxRows` of the product's rows a call. `kernels` are tileKernels(), or others in tests.
-  StreamedSum(const TileKernels &kernels, const drt_matmul_desc &desc, int64_t terms, int64_t maxRows);
+  StreamedSum(const TileKernels &kernels, const drt_matmul_desc &desc, int64_t terms, int64_t maxRows,
+              Scratch &scratch);
 
   /// scale * the sum's `rows` are written behind each other to c. `a`, `b`: the terms' matrices.
   void run(const void *const *a, const void *const *b, Range rows, float scale, float *c);

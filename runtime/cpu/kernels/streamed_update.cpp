@@ -28,13 +28,13 @@ bool StreamedUpdate::suits(const drt_matmul_desc &desc, int parts) {
          depth * desc.n * 4 <= packedBytes;
 }
 
-StreamedUpdate::StreamedUpdate(const TileKernels &kernels, const drt_matmul_desc &desc, int parts)
+StreamedUpdate::StreamedUpdate(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, Scratch &scratch)
     : kernels(kernels), m(desc.m), n(desc.n), share(desc.k), parts(parts), rowPitch(n < longRow ? n : n + gap),
       rowsOfBlock(kernels.rows * std::max<int64_t>(1, blockBytes / 4 / (kernels.rows * n))),
-      left(static_cast<size_t>(rowsOfBlock * share * parts) * sizeof(float)),
-      right(static_cast<size_t>(roundUp(n, kernels.columns) * share * parts) * sizeof(float)),
-      product(static_cast<size_t>(rowsOfBlock * rowPitch) * sizeof(float)),
-      ragged(static_cast<size_t>(kernels.rows * kernels.columns) * sizeof(float)) {}
+      left(scratch, static_cast<size_t>(rowsOfBlock * share * parts) * sizeof(float)),
+      right(scratch, static_cast<size_t>(roundUp(n, kernels.columns) * share * parts) * sizeof(float)),
+      product(scratch, static_cast<size_t>(rowsOfBlock * rowPitch) * sizeof(float)),
+      ragged(scratch, static_cast<size_t>(kernels.rows * kernels.columns) * sizeof(float)) {}
 
 void StreamedUpdate::packRight(ReplicatedOperand b) {
   const int64_t width = kernels.columns, depth = share * parts;

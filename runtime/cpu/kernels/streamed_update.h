@@ -6,8 +6,8 @@
 #ifndef DRT_CPU_KERNELS_STREAMED_UPDATE_H
 #define DRT_CPU_KERNELS_STREAMED_UPDATE_H
 
-#include "cpu/kernels/buffer.h"
 #include "cpu/kernels/matmul.h"
+#include "cpu/kernels/scratch.h"
 #include "cpu/kernels/tiles.h"
 
 namespace drt {
@@ -21,7 +21,7 @@ public:
   static bool suits(const drt_matmul_desc &desc, int parts);
 
   /// `kernels` are tileKernels(), or others in tests.
-  StreamedUpdate(const TileKernels &kernels, const drt_matmul_desc &desc, int parts);
+  StreamedUpdate(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, Scratch &scratch);
 
   int64_t blockRows() const { return rowsOfBlock; }
   int64_t pitch() const { return rowPitch; } // n, or more

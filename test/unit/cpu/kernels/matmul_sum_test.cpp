@@ -90,7 +90,8 @@ TEST_CASE("a long sum is cut into blocks of steps, across its terms", "[matmul_s
       INFO("rows of a tile " << (*kernels)->rows << " m " << d.m << " n " << d.n << " k " << d.k << " terms " << count);
       REQUIRE(StreamedSum::suits(d));
       Terms<float> terms(d, count, random);
-      StreamedSum sum(**kernels, d, count, d.m);
+      Scratch scratch;
+      StreamedSum sum(**kernels, d, count, d.m, scratch);
       for (Range rows : {Range{0, d.m}, Range{3, 8}}) {
         std::vector<float> c(static_cast<size_t>(rows.size() * d.n + 1), 7.0f), again = c;
         sum.run(terms.pointers.data(), terms.pointers.data() + count, rows, 0.5f, c.data());
@@ -102,7 +103,8 @@ TEST_CASE("a long sum is cut into blocks of steps, across its terms", "[matmul_s
     }
     const drt_matmul_desc d = shape(30, 600, 50, DRT_F32); // several chunks of columns
     Terms<float> terms(d, 9, random);
-    StreamedSum sum(**kernels, d, 9, d.m);
+    Scratch scratch;
+    StreamedSum sum(**kernels, d, 9, d.m, scratch);
     std::vector<float> c(static_cast<size_t>(d.m * d.n));
     sum.run(terms.pointers.data(), terms.pointers.data() + 9, {0, d.m}, 1.0f, c.data());
     requireRows(d, terms, {0, d.m}, 1.0, c.data());

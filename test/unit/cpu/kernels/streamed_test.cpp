@@ -33,7 +33,8 @@ void checkProduct(const TileKernels &kernels, const drt_matmul_desc &d, int part
   const int64_t strideA = d.m * d.k + 5, strideC = d.m * d.n + 3;
   auto a = random.tensor<float>(strideA * parts), b = random.tensor<float>(d.k * d.n), bias = random.tensor<float>(d.n);
   auto c = random.tensor<float>(strideC * parts), before = c;
-  StreamedProduct streamed(kernels, d, parts, begin, end);
+  Scratch scratch;
+  StreamedProduct streamed(kernels, d, parts, begin, end, scratch);
   streamed.run({a.data(), strideA * 4}, b.data(), bias.data(), c.data(), strideC * 4);
   std::vector<float> first = c;
   streamed.run({a.data(), strideA * 4}, b.data(), bias.data(), c.data(), strideC * 4);
@@ -63,7 +64,8 @@ void checkUpdate(const TileKernels &kernels, drt_matmul_desc d, int parts, Rando
   auto a = random.tensor<float>(strideA * parts), b = random.tensor<float>(strideB * parts);
   auto variable = random.tensor<float>(d.m * d.n);
   void *variables[] = {variable.data()};
-  StreamedUpdate streamed(kernels, d, parts);
+  Scratch scratch;
+  StreamedUpdate streamed(kernels, d, parts, scratch);
   streamed.packRight({b.data(), strideB * 4});
   for (int64_t row = 0; row < d.m; row += streamed.blockRows()) {
     int64_t rows = std::min(streamed.blockRows(), d.m - row);
