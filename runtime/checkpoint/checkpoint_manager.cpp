@@ -183,9 +183,9 @@ std::string CheckpointManager::save(int64_t step, const std::function<void(Check
   std::erase_if(state.all, [&](const std::string &path) { return prefixOf(directory, path) == prefix; });
   state.all.push_back(name);
   state.newest = name;
-  auto surplus = keep > 0 ? std::count_if(state.all.begin(), state.all.end(), isOwn) - keep : 0;
-  std::vector<std::string> old;
-  std::erase_if(state.all, [&](const std::string &path) {
+  std::vector<std::string> kept = state.all, old;
+  auto surplus = keep > 0 ? std::count_if(kept.begin(), kept.end(), isOwn) - keep : 0;
+  std::erase_if(kept, [&](const std::string &path) {
     bool goes = surplus > 0 && isOwn(path);
     if (goes) {
       --surplus;
@@ -193,10 +193,14 @@ std::string CheckpointManager::save(int64_t step, const std::function<void(Check
     }
     return goes;
   });
-  // The state first: it never names what is gone.
+  // Named until they are gone: what a run that is killed here leaves of them, the next one's saves remove.
   writeState(directory, state);
   for (const std::string &path : old)
     removeCheckpoint(directory + "/" + path);
+  if (!old.empty()) {
+    state.all = kept;
+    writeState(directory, state);
+  }
   return prefix;
 }
 

@@ -225,6 +225,23 @@ void checkFiles(const Options &o) {
   }
 }
 
+/// What is asked of a training run is not left out without a word.
+void checkEvaluation(const Options &o) {
+  const std::pair<const char *, bool> ofTraining[] = {{"--log-json", !o.logJson.empty()},
+                                                      {"--timeline", !o.timeline.empty()},
+                                                      {"--report", !o.report.empty()},
+                                                      {"--summary-dir", !o.summaryDir.empty()},
+                                                      {"--checkpoint-dir", !o.checkpointDir.empty()},
+                                                      {"--resume", o.resume.has_value()},
+                                                      {"--eval-data", !o.evalData.empty()},
+                                                      {"--stop-when", o.stopWhen.has_value()}};
+  for (const auto &[flag, given] : ofTraining)
+    if (given)
+      throw Error(std::string(flag) + " is about training, and --eval computes fetches alone, over all of --data: " +
+                      "leave it out (--restore names the checkpoint, --export-npz a file for the fetches)",
+                  2);
+}
+
 void check(const drt_program &program, const Options &o) {
   const auto wrong = [](const std::string &message) { throw Error(message, 2); };
   if (o.batch && program.global_batch != 0 && *o.batch != program.global_batch)
@@ -235,7 +252,7 @@ void check(const drt_program &program, const Options &o) {
     return;
   checkFiles(o);
   if (o.eval)
-    return;
+    return checkEvaluation(o);
   checkElastic(program, o);
   if (o.evalData.empty() != (o.evalEvery == 0))
     wrong("--eval-data F and --eval-every K go together");

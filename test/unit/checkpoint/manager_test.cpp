@@ -74,6 +74,20 @@ TEST_CASE("only the folder's own ckpt-N are ever removed, whatever the state fil
   CHECK(CheckpointManager(folder.path).latest() == folder / "ckpt-12");
 }
 
+TEST_CASE("what a run that was killed left of its oldest checkpoints goes with the next one") {
+  Folder folder;
+  for (int64_t step : {1, 2, 3})
+    CheckpointManager(folder.path, 0).save(step, writeStep); // as if those of `keep` 2 were not removed yet
+  std::filesystem::remove(folder / "ckpt-1.index");          // one is begun
+  REQUIRE(folder.names().count("ckpt-1.data-00000-of-00001") == 1);
+  CheckpointManager(folder.path, 2).save(4, writeStep);
+  CHECK(indexes(folder) == std::set<std::string>{"ckpt-3.index", "ckpt-4.index"});
+  CHECK(folder.names().size() == 5);
+  CHECK(readFile(folder / "checkpoint") == "model_checkpoint_path: \"ckpt-4\"\n"
+                                           "all_model_checkpoint_paths: \"ckpt-3\"\n"
+                                           "all_model_checkpoint_paths: \"ckpt-4\"\n");
+}
+
 TEST_CASE("keep 0 keeps all") {
   Folder folder;
   CheckpointManager manager(folder.path, 0);
