@@ -193,6 +193,7 @@ class CommandLines:
             "log in the place of the data": (["--data", LINREG.feeds, "--steps", 3, "--log-json", LINREG.feeds], ["--log-json", "--data reads"]),
             "two outputs in one file": (["--data", LINREG.feeds, "--steps", 3, "--log-json", folder / "o", "--export-npz", folder / "o"],
                                         ["--export-npz and --log-json"]),
+            "log of an evaluation": (["--eval", "--data", LINREG.feeds, "--log-json", folder / "o"], ["--log-json", "--eval"]),
             "no such plan": (["--plan=half"], ["--plan"]),
         }
         return [f"{title}: {p}" for title, (flags, words) in lines.items()
