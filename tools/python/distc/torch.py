@@ -15,6 +15,7 @@ import gc
 import math
 import os
 import re
+import sys
 import traceback
 import weakref
 from typing import Any, Callable, Iterable, Iterator, Mapping
@@ -332,12 +333,25 @@ def _with_known_gradients() -> Iterator[None]:
         yield
 
 
+def _may_overlap(tensor: torch.Tensor, other: torch.Tensor) -> bool:
+    """Whether both have an element in one place of memory, as far as is known."""
+    if any(each.layout != torch.strided for each in (tensor, other)) or tensor.untyped_storage()._cdata != other.untyped_storage()._cdata:
+        return False
+
+    def get_last(each: torch.Tensor) -> Any:
+        return each.storage_offset() + sum((size - 1) * stride for size, stride in zip(each.shape, each.stride()))
+
+    # In elements, which are bytes where the types differ.
+    return tensor.dtype != other.dtype or not (_is_known(get_last(tensor) < other.storage_offset()) or _is_known(get_last(other) < tensor.storage_offset()))
+
+
 @contextlib.contextmanager
-def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Tensor]]) -> Iterator[None]:
+def _with_assigned_buffers(module: torch.nn.Module, assigned: collections.deque[tuple[str, str, torch.Tensor]], memory: _Memory) -> Iterator[None]:
     """A buffer that forward assigns anew (`self.mean = 0.9 * self.mean + ...`) is written at its end: torch.export sees what is written in
     place alone. Tensors that are no buffers, and were assigned, are appended to `assigned`: the module's class, the name, what it was."""
     assign = torch.nn.Module.__setattr__
     originals: dict[tuple[torch.nn.Module, str], torch.Tensor] = {}
+    before = _get_state(module)
 
     def watch(part: torch.nn.Module, name: str, value: Any) -> None:
         buffer = part.__dict__.get("_buffers", {}).get(name)
@@ -350,11 +364,22 @@ def _with_assigned_buffers(assigned: collections.deque[tuple[str, str, torch.Ten
 
     with mock.patch.object(torch.nn.Module, "__setattr__", watch):
         yield
+    for (part, name), original in originals.items():
+        value = part._buffers[name]
+        if value is None or value.shape != original.shape or value.dtype != original.dtype:
+            what = "none" if value is None else f"one {list(value.shape)} of {value.dtype}"
+            raise NotImplementedError(f"the loss makes the buffer '{name}' of {type(part).__name__}, which is {list(original.shape)} of {original.dtype}, {what}: keep its "
+                                      "shape and type")
+    memory.expect_one_each(before, _get_state(module))
+    new = {key: key[0]._buffers[key[1]] for key, original in originals.items() if key[0]._buffers[key[1]] is not original}
+    memory.assigned.extend(originals[key] for key in new)
     with torch.no_grad():
+        # Of what two of them exchange each is written before the other one is read.
+        values = {key: value.clone() if len(new) > 1 else value for key, value in new.items()}
         for (part, name), original in originals.items():
-            value, part._buffers[name] = part._buffers[name], original
-            if value is not original:
-                original.copy_(value)
+            part._buffers[name] = original
+            if (part, name) in values:
+                original.copy_(values[part, name])
 
 
 @dataclasses.dataclass
@@ -363,6 +388,51 @@ class _Detached:
 
     value: Callable[[], torch.Tensor | None]
     of: torch.Tensor
+
+
+@dataclasses.dataclass
+class _Given:
+    """A tensor that was assigned to .data of a parameter or buffer: with PyTorch both are one memory, in the exported step one is a copy."""
+
+    of: torch.Tensor
+    of_version: int
+    value: torch.Tensor
+    value_version: int
+
+
+class _Memory:
+    """Which tensors of a step are one memory behind the back of torch.export."""
+
+    def __init__(self) -> None:
+        self.given: list[_Given] = []
+        self.assigned: list[torch.Tensor] = []  # buffers that are others behind the step
+
+    def give(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
+        with torch.no_grad():
+            tensor.copy_(value)
+        self.given.append(_Given(tensor, tensor._version, value, value._version))
+
+    def expect_unread(self, tensors: Iterable[Any]) -> None:
+        """Refuses tensors that are read and would have changed along with a parameter or buffer."""
+        changed = [each.value for each in self.given if each.of._version != each.of_version]
+        if changed and any(_may_overlap(tensor, value) for tensor in tensors if isinstance(tensor, torch.Tensor) for value in changed):
+            raise NotImplementedError("the loss assigns a tensor to .data of a parameter or buffer, changes that in place, and reads the tensor, which has changed as "
+                                      "well: write copy_ with torch.no_grad() around, or assign x.clone()")
+
+    def expect_known_writes(self) -> None:
+        if any(each.value._version != each.value_version for each in self.given):
+            raise NotImplementedError("the loss changes a tensor that it has assigned to .data of a parameter or buffer: write copy_ with torch.no_grad() around")
+
+    def expect_one_each(self, before: Mapping[str, torch.Tensor], after: Mapping[str, torch.Tensor]) -> None:
+        """Refuses a module two of whose tensors lie in one memory behind the step because of it: the next step changes both."""
+        given = {id(each.of): each.value for each in self.given}
+        # Of a tensor with several names one.
+        now = {id(before.get(name, tensor)): (name, given.get(id(tensor), tensor), id(tensor) in given or before.get(name) is not tensor) for name, tensor in after.items()}
+        for name, tensor, is_new in now.values():
+            for other, each, _ in now.values():
+                if is_new and other != name and _may_overlap(tensor, each):
+                    raise NotImplementedError(f"the loss gives '{name}' and '{other}' of the module one memory, so that later steps change both: assign x.clone() to one of them, or make "
+                                              "them one before the export")
 
 
 def _has_views(tensor: torch.Tensor) -> bool:
@@ -375,7 +445,7 @@ def _has_views(tensor: torch.Tensor) -> bool:
     return False
 
 
-def _expect_what_gradients_need(value: Any) -> None:
+def _expect_what_gradients_need(value: Any, memory: _Memory) -> None:
     """Refuses a loss that has changed what its gradient is computed from: by .data PyTorch does so without a word."""
     nodes = [leaf.grad_fn for leaf in _pytree.tree_leaves(value) if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None]
     seen = set(nodes)
@@ -385,12 +455,13 @@ def _expect_what_gradients_need(value: Any) -> None:
             if not name.startswith("_saved_") or name.startswith("_raw_saved_"):
                 continue
             try:
-                getattr(node, name)
+                saved = getattr(node, name)
             except RuntimeError as error:
                 if "modified by an inplace operation" not in str(error):
                     continue
                 raise NotImplementedError(f"the loss changes a tensor by .data, detach() or copy_ after {node.name()} has used it, whose gradient is of what it was "
                                           "in the exported step: change it before, or at the end of a step without gradients of it (use x.clone())") from error
+            memory.expect_unread(_pytree.tree_leaves(saved))
         for following, _ in node.next_functions:
             if following is not None and following not in seen:
                 seen.add(following)
@@ -398,7 +469,7 @@ def _expect_what_gradients_need(value: Any) -> None:
 
 
 @contextlib.contextmanager
-def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
+def _with_kept_parameters(module: torch.nn.Module, memory: _Memory) -> Iterator[None]:
     """Refuses a parameter or buffer that is another tensor afterwards, whose new values torch.export would not see, and a parameter that is
     frozen or trained in a part of the step alone."""
     parameters = {id(parameter) for parameter in module.parameters()}
@@ -417,9 +488,17 @@ def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
         refuse_toggle(tensor, value)
         set_gradient.__set__(tensor, value)
 
-    set_data = torch.Tensor.data  # type: ignore[attr-defined]
+    set_memory = torch.Tensor.set_
+
+    def refuse_set(tensor: torch.Tensor, *args: Any, **kwargs: Any) -> Any:
+        if sys._getframe(1).f_code.co_filename.startswith(_LIBRARIES):  # which makes its tensors without memory so
+            return set_memory(tensor, *args, **kwargs)
+        raise NotImplementedError("there is no code for set_, which gives a tensor the memory of another one: write copy_ with torch.no_grad() around")
+
+    def refuse_swap(*args: Any) -> Any:
+        raise NotImplementedError("there is no code for torch.utils.swap_tensors: exchange what they hold (old = a.clone(); a.copy_(b); b.copy_(old)) with torch.no_grad() around")
+
     taken: list[_Detached] = []  # what .data and detach() gave
-    given: list[tuple[torch.Tensor, int]] = []  # what was assigned, of which version
     detach = torch.Tensor.detach
 
     def get_data(tensor: torch.Tensor) -> torch.Tensor:
@@ -445,24 +524,19 @@ def _with_kept_parameters(module: torch.nn.Module) -> Iterator[None]:
         if any(each.of is tensor and each.value() is not None for each in taken) or _has_views(tensor):
             raise NotImplementedError("the loss assigns to .data of a parameter or buffer and keeps what it was (x = p.data, p.detach(), p[:2]): write copy_ with torch.no_grad() around, "
                                       "and keep p.clone()")
-        given.append((value, value._version))
-        with torch.no_grad():
-            tensor.copy_(value)
-
-    def expect_known_writes() -> None:
-        if any(value._version != version for value, version in given):
-            raise NotImplementedError("the loss changes a tensor that it has assigned to .data of a parameter or buffer: write copy_ with torch.no_grad() around")
+        memory.give(tensor, value)
 
     before = _get_state(module)
     # What a refused step has made of them is of no use to whoever goes on without it.
     registered = [(kept, dict(kept)) for part in module.modules() for kept in (part._parameters, part._buffers)]
     with mock.patch.object(torch.Tensor, "requires_grad_", toggle_watched), \
             mock.patch.object(torch.Tensor, "requires_grad", property(set_gradient.__get__, set_watched), create=True), \
+            mock.patch.object(torch.Tensor, "set_", refuse_set), mock.patch.object(torch.utils, "swap_tensors", refuse_swap), \
             mock.patch.object(torch.Tensor, "detach", get_data), mock.patch.object(torch, "detach", get_data), \
             mock.patch.object(torch.Tensor, "data", property(get_data, set_data_watched), create=True):
         try:
             yield
-            expect_known_writes()
+            memory.expect_known_writes()
         finally:
             after = _get_state(module)
             for kept, tensors in registered:
@@ -814,6 +888,8 @@ def _get_state(module: torch.nn.Module) -> dict[str, torch.Tensor]:
     return dict(module.named_parameters(remove_duplicate=False)) | dict(module.named_buffers(remove_duplicate=False))
 
 
+# Of tensors, what gives them other memory or the memory itself away.
+_MEMORY_ITSELF = ("untyped_storage", "storage", "_typed_storage", "data_ptr")
 _IN_PLACE = ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__ifloordiv__", "__imod__", "__ipow__", "__iand__", "__ior__", "__ixor__")
 
 
@@ -821,9 +897,10 @@ class _Called(torch.overrides.TorchFunctionMode):
     """What the loss calls of PyTorch. Parameters and buffers that it reaches otherwise than through the module (a list of them, a variable)
     are those that torch.export has put in the module's place of them; what changes a tensor behind its gradient's back is refused."""
 
-    def __init__(self, replaced: Mapping[int, torch.Tensor]):
+    def __init__(self, replaced: Mapping[int, torch.Tensor], memory: _Memory):
         super().__init__()
-        self.replaced = replaced
+        self.replaced, self.memory = replaced, memory
+        self.reached: list[torch.Tensor] = []  # of the module's tensors, those that were reached so
         # With a gradient, and no views: of which version, and what it was made by.
         self.made: list[tuple[torch.Tensor, int, Any]] = []
 
@@ -837,10 +914,18 @@ class _Called(torch.overrides.TorchFunctionMode):
                 raise NotImplementedError(f"the loss changes a tensor that it has computed ({name}) with torch.no_grad() around, behind its gradient's back: write "
                                           "x + (value - x).detach() for a tensor with another value and the gradient of x")
 
-        def replace(value: Any) -> Any:
-            return self.replaced.get(id(value), value) if isinstance(value, torch.Tensor) else value
+        if name in _MEMORY_ITSELF:
+            raise NotImplementedError(f"there is no code for {name} of a tensor, whose memory torch.export does not know: write operations, and copy_ in place of what writes to it")
 
-        result = function(*_pytree.tree_map(replace, args), **_pytree.tree_map(replace, kwargs or {}))
+        def replace(value: Any) -> Any:
+            if not isinstance(value, torch.Tensor) or (of := self.replaced.get(id(value))) is None:
+                return value
+            self.reached.append(of)
+            return of
+
+        args, kwargs = _pytree.tree_map(replace, args), _pytree.tree_map(replace, kwargs or {})
+        self.memory.expect_unread(_pytree.tree_leaves((args, kwargs)))
+        result = function(*args, **kwargs)
         for leaf in _pytree.tree_leaves(result):
             if isinstance(leaf, torch.Tensor) and leaf.grad_fn is not None and not leaf._is_view():
                 self.made.append((leaf, leaf._version, leaf.grad_fn))
@@ -876,11 +961,16 @@ class _WithLoss(torch.nn.Module):
         state = _get_state(self.module)
         # Of those that are not the originals any more.
         replaced = {identity: state[name] for name, identity in self.originals if name in state and id(state[name]) != identity}
-        with _with_kept_parameters(self.module), _with_known_gradients(), _with_assigned_buffers(self.assigned):
-            with _Called(replaced) as called:
-                value = self.loss(self.module, batch)
-            called.expect_known_gradients()
-            _expect_what_gradients_need(value)
+        memory = _Memory()
+        with _with_kept_parameters(self.module, memory), _with_known_gradients():
+            with _with_assigned_buffers(self.module, self.assigned, memory):
+                with _Called(replaced, memory) as called:
+                    value = self.loss(self.module, batch)
+                called.expect_known_gradients()
+                memory.expect_unread(_pytree.tree_leaves(value))
+                _expect_what_gradients_need(value, memory)
+            if any(tensor is each for tensor in called.reached for each in memory.assigned):
+                raise NotImplementedError("the loss assigns a buffer of the module anew, and has the one that it was before the export in a variable of its own: read it from the module")
         after = PythonState(self.loss, self.module)
         if package := before.draws(after):
             raise NotImplementedError(f"the loss draws random numbers of Python's '{package}', which would stay in the exported step what they are now: draw "

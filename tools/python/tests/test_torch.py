@@ -444,6 +444,132 @@ def test_memory_that_is_written_behind_gradients_is_refused(tmp_path):
     expect_refusal(tmp_path, "share", module, write_to_both)
 
 
+class Remembering(torch.nn.Module):
+    """Two buffers, of which `change` makes others."""
+
+    def __init__(self, change):
+        super().__init__()
+        self.linear, self.change = torch.nn.Linear(8, 4), change
+        self.register_buffer("now", torch.ones(4))
+        self.register_buffer("then", torch.full((4,), 0.5))
+
+    def average(self, y):
+        return 0.9 * self.now + 0.1 * y.detach().mean(0)
+
+    def forward(self, x):
+        y = self.linear(x)
+        return self.change(self, y)
+
+
+def assign_and_write_in_place(self, y):
+    value = self.average(y)
+    self.now.data = value
+    self.now.mul_(2)
+    return y * value
+
+
+def assign_what_gradients_need(self, y):
+    value = self.average(y)
+    z = y * value
+    self.now.data = value
+    self.now.mul_(2)
+    return z
+
+
+def assign_a_part(self, y):
+    value = torch.stack([self.average(y), self.now])
+    self.now.data = value[0]
+    self.now.mul_(2)
+    return y * value.sum(0)
+
+
+def write_what_was_assigned(self, y):
+    value = self.average(y)
+    self.now.data = value
+    value.mul_(2)
+    return y * self.now
+
+
+def assign_both(self, y):
+    self.now.data = self.then.data = self.average(y)
+    return y * self.now
+
+
+def register_both(self, y):
+    self.now = self.then = self.average(y)
+    return y * self.now
+
+
+def keep_and_write(self, y):
+    self.then = self.now
+    self.now.mul_(0.9)
+    return y * self.then
+
+
+def set_memory(self, y):
+    self.now.set_(self.then)
+    return y * self.now
+
+
+def swap(self, y):
+    torch.utils.swap_tensors(self.now, self.then)
+    return y * self.now
+
+
+def write_to_storage(self, y):
+    self.now.untyped_storage().fill_(0)
+    return y * self.now
+
+
+def shorten(self, y):
+    self.now = self.average(y)[:2]
+    return y * self.now.mean()
+
+
+@pytest.mark.parametrize("change,why", [
+    (assign_and_write_in_place, "which has changed as well"), (assign_what_gradients_need, "which has changed as well"), (assign_a_part, "which has changed as well"),
+    (write_what_was_assigned, "changes a tensor that it has assigned"), (assign_both, "'now' and 'then' of the module one memory"),
+    (register_both, "'now' and 'then' of the module one memory"), (keep_and_write, "'then' and 'now' of the module one memory"), (set_memory, "set_"),
+    (swap, "swap_tensors"), (write_to_storage, "untyped_storage"), (shorten, r"'now' of Remembering, which is \[4\] .* one \[2\]")])
+def test_memory_that_two_tensors_share_is_refused(tmp_path, change, why):
+    expect_refusal(tmp_path, why, Remembering(change))
+
+
+def read_what_was_assigned(self, y):
+    value = self.average(y)
+    self.now.data = value
+    return y * value + self.now
+
+
+def exchange(self, y):
+    self.now, self.then = self.then, self.now
+    return y * self.now + 0.1 * self.then
+
+
+def shift(self, y):
+    self.then = self.now
+    self.now = self.average(y)
+    return y * self.now + 0.1 * self.then
+
+
+def write_what_it_was(self, y):
+    old, self.now = self.now, self.average(y)
+    old.add_(1)
+    return y * self.now + 0.1 * old
+
+
+@pytest.mark.parametrize("change", [read_what_was_assigned, exchange, shift, write_what_it_was])
+def test_tensors_that_change_places(tmp_path, change):
+    torch.manual_seed(0)
+    module, data = Remembering(change), torch_models.MODELS["mlp"][2]
+    step = distc.torch.export(module, torch_models.classify, optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+    theirs = copy.deepcopy(module)
+    losses = torch_models.train_here(theirs, torch_models.classify, optim.SGD(theirs.parameters(), 0.1), data, BATCH, 5)
+    result = distc.compile(step, replicas=2, batch=BATCH).train(to_numpy(data), 5)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+    expect_state(module, result.state, theirs)
+
+
 def test_norms_of_complex_numbers(tmp_path):
     loss = lambda module, batch: sum(torch.linalg.vector_norm(torch.fft.rfft(module(batch["x"])), order, dim=1).mean() for order in (1, 2, math.inf))
     module, data = torch.nn.Linear(8, 4), torch_models.MODELS["mlp"][2]
