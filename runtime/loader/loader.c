@@ -23,7 +23,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-// Made when the executable is linked (passes/lower/program/LinkExecutable.cpp); the program comes last, then a null name.
+// Made when the executable is linked (passes/lower/program/LinkExecutable.cpp); the program comes last, then a null
+// name.
 struct carried {
   const char *name;
   const char *begin, *end;
@@ -37,6 +38,15 @@ static void fail(const char *what, const char *name, const char *why) {
   exit(1);
 }
 
+// Once it is written, its pages of the executable need no memory: they are read again from the file, if ever.
+static void release(const struct carried *library) {
+  const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+  const uintptr_t begin = ((uintptr_t)library->begin + page - 1) / page * page;
+  const uintptr_t end = (uintptr_t)library->end / page * page;
+  if (begin < end)
+    madvise((void *)begin, end - begin, MADV_DONTNEED);
+}
+
 static void write_all(int file, const struct carried *library) {
   for (const char *at = library->begin; at < library->end;) {
     const ssize_t written = write(file, at, (size_t)(library->end - at));
@@ -45,6 +55,7 @@ static void write_all(int file, const struct carried *library) {
     if (written > 0)
       at += written;
   }
+  release(library);
 }
 
 // Where /proc is not mounted, or files in memory are not allowed: a file that is gone once it is opened.
