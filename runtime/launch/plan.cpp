@@ -14,6 +14,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 namespace drt {
@@ -270,6 +271,18 @@ static std::string serversText(const drt_program &program) {
   }
 }
 
+// What the process takes before any variable is there: its code, libraries, and the runtime's own memory. Zero where
+// the system does not say.
+static int64_t residentBytes() {
+  long long size = 0, resident = 0;
+  if (FILE *file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%lld %lld", &size, &resident) != 2)
+      resident = 0;
+    std::fclose(file);
+  }
+  return static_cast<int64_t>(resident) * sysconf(_SC_PAGESIZE);
+}
+
 std::string planText(const drt_program &program, bool schedule) {
   std::string out =
       std::string(program.graph) + ": strategy " + program.strategy + ", " + countOf(program.num_replicas, "replica") +
@@ -297,9 +310,10 @@ std::string planText(const drt_program &program, bool schedule) {
   for (int32_t i = 0; i < program.num_entries; ++i)
     out += bucketsText(program, program.entries[i]);
   out += deviceText(program);
-  out += program.device ? deviceMemoryText(program)
-                        : "\nMemory of a task\n  variables  " + bytesText(variableBytes) + "\n  arenas     " +
-                              bytesText(program.arena_bytes) + " a replica\n";
+  out += program.device
+             ? deviceMemoryText(program)
+             : "\nMemory of a task\n  program    " + bytesText(residentBytes()) + "\n  variables  " +
+                   bytesText(variableBytes) + "\n  arenas     " + bytesText(program.arena_bytes) + " a replica\n";
   if (const int64_t bytes = errorBytes(program))
     out += "  errors     " + bytesText(bytes) + " a replica, kept by compressors\n";
   if (schedule && program.plan && *program.plan)
