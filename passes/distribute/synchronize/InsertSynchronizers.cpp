@@ -82,8 +82,8 @@ private:
       return failure();
     if (policies.replicas > 1 && !serves && (policies.hasShares || policies.hasOwners))
       shardUpdates(graph, policies, step);
-    if (policies.averagesDecay > 0)
-      addVariableAverages(graph, policies, step);
+    if (policies.averagesDecay > 0 && failed(addVariableAverages(graph, policies, step)))
+      return failure();
     numberBuckets(graph);
     return success();
   }

@@ -19,19 +19,27 @@ public:
       : graph(graph), block(graph.getBody().front()), policies(policies), step(step),
         init(graph, graph.getInitOpAttr()), builder(graph.getContext()) {}
 
-  void run() {
+  LogicalResult run() {
     auto module = graph->getParentOfType<ModuleOp>();
     for (auto variable : module.getOps<dfg::VariableOp>())
       variables[variable.getSymName()] = variable;
     separateTrainOp();
     readUpdates();
     for (auto &[name, updates] : updated)
+      if (dfg::VariableOp own = variables.lookup(getAverage(name)))
+        return own.emitError("variable_averages keeps moving averages of all that is trained, and the graph has one "
+                             "of its own of variable '")
+               << name << "', which would have the same name: leave variable_averages out of the strategy";
+    for (auto &[name, updates] : updated)
       add(name, updates);
     waitFor(graph.getInitOpAttr(), ofInit);
     waitFor(graph.getTrainOpAttr(), ofStep);
+    return success();
   }
 
 private:
+  static std::string getAverage(llvm::StringRef variable) { return variable.str() + "/ExponentialMovingAverage"; }
+
   /// What gives a variable its new value in a step.
   struct Updates {
     Value handle;
@@ -80,7 +88,7 @@ private:
                             << (initializer ? "it is no tensor of floats" : "the init op does not initialize it");
       return;
     }
-    std::string average = name.str() + "/ExponentialMovingAverage";
+    std::string average = getAverage(name);
     builder.setInsertionPointAfter(variable);
     auto added = dfg::VariableOp::create(builder, variable.getLoc(), average, type, "resource", false);
     dist::PlaceAttr place = policies.get(name).place;
@@ -88,10 +96,10 @@ private:
       added->setAttr(dist::kPlaceAttr, place);
     // Of a shard: a shard of the whole variable's average.
     if (auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr))
-      added->setAttr(dist::kSliceAttr, dist::SliceAttr::get(builder.getContext(),
-                                                            builder.getStringAttr(slice.getWhole().getValue() +
-                                                                                  "/ExponentialMovingAverage"),
-                                                            slice.getShape(), slice.getOffsets()));
+      added->setAttr(dist::kSliceAttr,
+                     dist::SliceAttr::get(builder.getContext(),
+                                          builder.getStringAttr(getAverage(slice.getWhole().getValue())),
+                                          slice.getShape(), slice.getOffsets()));
     auto mark = [&](Operation *op) {
       if (place)
         op->setAttr(dist::kPlaceAttr, place);
@@ -174,8 +182,8 @@ private:
 
 } // namespace
 
-void addVariableAverages(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step) {
-  Averages(graph, policies, step).run();
+LogicalResult addVariableAverages(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step) {
+  return Averages(graph, policies, step).run();
 }
 
 } // namespace distc

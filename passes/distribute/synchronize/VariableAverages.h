@@ -14,7 +14,9 @@ namespace distc {
 /// Gives every variable with an entry in the strategy that a step updates a variable `NAME/ExponentialMovingAverage`,
 /// which begins with its initial value and moves by 1 - decay of the way to it behind its updates. It is held and
 /// computed where the variable is. The saver does not know it.
-void addVariableAverages(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step);
+/// Fails where the graph has a variable of that name.
+mlir::LogicalResult addVariableAverages(dfg::GraphOp graph, const SyncPolicies &policies,
+                                        const strategies::StepNodes &step);
 
 } // namespace distc
 
