@@ -312,15 +312,15 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [DRT_Scope<"all_reduce">, 
     replicas' shares of the result only (DRT_BUCKET_REDUCE_SCATTER), or with `owners`, a task a gradient, the gradients that it owns. With `gather` = N the bucket has one member, whose rows of all N replicas are
     joined (DRT_BUCKET_GATHER_ROWS); the joined rows lie behind it, and are what drt.all_reduce_result gives. `room`, on devices: elements that each
     gradient which is scattered has room for, the equal shares of all replicas, so that each is reduced in its place. `algorithm`: what tasks add up by
-    over a network (DRT_ALL_REDUCE_*).
+    over a network (DRT_ALL_REDUCE_*). `pipelined`: gradients go to their owners piece by piece (drt-pipeline-owners).
   }];
   let arguments = (ins I32Attr:$bucket, BoolAttr:$mean, StrArrayAttr:$names, Variadic<DRT_Tensor>:$gradients, OptionalAttr<DenseI64ArrayAttr>:$at,
                        OptionalAttr<DRT_DistAttr<"compression">>:$compression, OptionalAttr<DRT_DistAttr<"aggregator">>:$aggregator, UnitAttr:$scatter, DefaultValuedAttr<I64Attr, "0">:$gather,
                        OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<DenseI64ArrayAttr>:$room,
-                       DefaultValuedAttr<ConfinedAttr<I32Attr, [IntMinValue<0>, IntMaxValue<3>]>, "0">:$algorithm);
+                       DefaultValuedAttr<ConfinedAttr<I32Attr, [IntMinValue<0>, IntMaxValue<3>]>, "0">:$algorithm, UnitAttr:$pipelined);
   let builders = [OpBuilder<(ins "int32_t":$bucket, "bool":$mean, "::mlir::ArrayAttr":$names, "::mlir::ValueRange":$gradients, CArg<"int64_t", "0">:$gather), [{
     build($_builder, $_state, $_builder.getI32IntegerAttr(bucket), $_builder.getBoolAttr(mean), names, gradients, {}, {}, {}, {}, $_builder.getI64IntegerAttr(gather), {}, {},
-          $_builder.getI32IntegerAttr(0));
+          $_builder.getI32IntegerAttr(0), {});
   }]>];
 }
 def DRT_GatherStartOp : DRT_Op<"gather_start", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
@@ -328,9 +328,9 @@ def DRT_GatherStartOp : DRT_Op<"gather_start", [DRT_Scope<"all_reduce">, MemoryE
   let summary = "This replica has updated its shares of the bucket's variables; all of them are there after the wait (DRT_BUCKET_GATHER)";
   let description = [{
     `bucket` numbers it among the buckets of the entry. With `owners`, a task a variable, each comes whole from its owner instead. `room`, on devices:
-    elements that each variable has room for in the block of variables, the equal shares of all replicas.
+    elements that each variable has room for in the block of variables, the equal shares of all replicas. `pipelined`: the values come piece by piece, as owners update them (drt-pipeline-owners).
   }];
-  let arguments = (ins I32Attr:$bucket, FlatSymbolRefArrayAttr:$variables, OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<DenseI64ArrayAttr>:$room);
+  let arguments = (ins I32Attr:$bucket, FlatSymbolRefArrayAttr:$variables, OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<DenseI64ArrayAttr>:$room, UnitAttr:$pipelined);
 }
 def DRT_AllReduceWaitOp : DRT_PlanOp<"all_reduce_wait", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins I32Attr:$bucket);

@@ -432,6 +432,8 @@ LogicalResult AllReduceStartOp::verify() {
                          << " gradients; it is one";
   if (getRoom() && (!getScatter() || getOwners()))
     return emitOpError("has room for shares of gradients that are not scattered in shares");
+  if (getPipelined() && (!getScatter() || !getOwners() || getCompression() || getAggregator()))
+    return emitOpError("is pipelined; plain sums that go to owners are");
   if (failed(expectNumbers(*this, "room", getRoom(), getGradients().size())) ||
       failed(expectOwners(*this, getOwners(), getGradients().size())))
     return failure();
@@ -442,6 +444,8 @@ LogicalResult AllReduceStartOp::verify() {
 }
 
 LogicalResult GatherStartOp::verify() {
+  if (getPipelined() && !getOwners())
+    return emitOpError("is pipelined; values that come from owners are");
   return success(succeeded(expectNumbers(*this, "room", getRoom(), getVariables().size())) &&
                  succeeded(expectOwners(*this, getOwners(), getVariables().size())));
 }

@@ -463,6 +463,28 @@ def InsertBarriers : Pass<"drt-insert-barriers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::drt::DRTDialect"];
 }
 
+def PipelineOwners : Pass<"drt-pipeline-owners", "::mlir::ModuleOp"> {
+  let summary = "Updates by owners begin while gradients still come, and new values go out meanwhile";
+  let description = [{
+    Between tasks a gradient goes to the owner of its variable, and the new value comes back: one after the other a network carries one way at a time. A
+    bucket is marked `pipelined` where all of its gradients may go piece by piece: each is read by one update of its owner alone, element by element, and
+    from the wait for the bucket on nothing else of the entry accesses the variable, until its gather has been waited for. So a task that does not own it
+    may be given the first elements of the new value when it reaches the wait. A gather is marked where all of its variables come so.
+
+    Whoever waits for a gather, or for a bucket that is started behind it, has done all updates of the pipelined buckets before it: the communication finishes
+    a gather before it goes on.
+
+    ```mlir
+    drt.all_reduce_start(%0) {bucket = 0 : i32, names = ["w"], owners = array<i64: 0>, scatter, ...} : (tensor<64x64xf32>) -> ()
+    drt.all_reduce_wait 0
+    drt.update() {bucket = 0 : i32, member = 0 : i64, owner = 0 : i64, variables = [@w], ...} : () -> ()
+    drt.gather_start() {bucket = 1 : i32, owners = array<i64: 0>, variables = [@w]} : () -> ()
+    drt.all_reduce_wait 1
+    ```
+    Both buckets become `pipelined`. Without several tasks nothing is done. `drt-verify-order` proves the marks.
+  }];
+}
+
 def VerifyOrder : Pass<"drt-verify-order", "::mlir::ModuleOp"> {
   let summary = "Refuses a plan in which accesses could meet in the wrong order";
   let description = [{
@@ -472,7 +494,8 @@ def VerifyOrder : Pass<"drt-verify-order", "::mlir::ModuleOp"> {
     - *Values are what they were*: no tensor is read behind a write of the variable whose memory it is, or behind the start of the bucket that it is
       reduced in.
     - *Buckets*: a bucket is started once and waited for by every replica; its result and its updates come behind the wait. Variables whose shares
-      are gathered are not touched from the start of the gather to the wait for it, and shares that a task wrote are gathered.
+      are gathered are not touched from the start of the gather to the wait for it, and shares that a task wrote are gathered. Of what is `pipelined`, all
+      that `drt-pipeline-owners` says.
     - *Places* (where `at` says them): no result is written over memory that is still read, by this replica or by another one that is behind.
     - *Meetings*: an entry is one block without branches, so that every replica reaches each barrier and wait equally often.
 

@@ -43,6 +43,7 @@ static void addCPUPasses(OpPassManager &manager, int64_t maxMemory) {
     manager.addPass(createInsertBarriers());
   }
   manager.addPass(createPlanMemory());
+  manager.addPass(createPipelineOwners());
 }
 
 static void addDevicePasses(OpPassManager &manager, const std::string &precision, int64_t maxMemory) {

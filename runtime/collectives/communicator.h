@@ -62,6 +62,11 @@ public:
   /// `bytes` bytes, the same number in every task, which calls it at the same time. They belong to the communicator.
   virtual CommonMemory common_memory(int64_t bytes);
 
+  /// Whether what goes to a task and what comes from it are on their way at once, over a connection that carries as
+  /// much each way: it is then worth while to send what has come so far back before the rest has come. The same in
+  /// every task.
+  virtual bool carries_both_ways() const { return false; }
+
   /// Throws what aborted the collectives, where anything did. Any thread.
   virtual void throw_if_aborted() {}
 

@@ -39,6 +39,8 @@ public:
     break_connections();
   }
 
+  bool carries_both_ways() const final { return true; }
+
   void throw_if_aborted() final {
     const std::lock_guard lock(mutex_);
     if (!reason_.empty())

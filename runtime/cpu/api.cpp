@@ -196,8 +196,16 @@ void drt_update_share(drt_replica *r, int32_t bucket, int64_t offset, int64_t co
 
 void drt_update_owned(drt_replica *r, int32_t owner, int32_t bucket, int64_t offset, int64_t count,
                       drt_range_kernel kernel, void *const *arguments) {
-  if (!Replica::of(r).task().isTask(owner))
+  Replica &replica = Replica::of(r);
+  CpuTask &task = replica.task();
+  if (!task.isTask(owner))
     return;
+  if (bucket >= 0 && task.pipelined(replica, bucket)) {
+    if (!task.updatePipelined(replica, bucket, offset, count,
+                              [&](Range range) { update(replica, bucket, offset, range, 0, kernel, arguments); }))
+      replica.escape();
+    return;
+  }
   if (bucket >= 0)
     drt_update(r, bucket, offset, count, kernel, arguments);
   else

@@ -59,6 +59,13 @@ void CpuTask::communicate(const Job &job) {
   for (int32_t i = 0; i < job.entry->num_buckets; ++i) {
     const drt_bucket &plan = job.entry->buckets[i];
     Bucket &state = bucket(*job.entry, i);
+    // Its values come while owners still update others, behind which they start the bucket.
+    if (plan.kind == DRT_BUCKET_GATHER && plan.pipelined && pipeline_->isMoving()) {
+      const Span span(communicationRow_.get(), plan.name, "all_gather", job.step);
+      communicator_->describe(job.step, plan.name);
+      if (!pipeline_->finish({stop_, 0, this, plan.name}))
+        return;
+    }
     if (!state.started.wait(job.run * static_cast<uint32_t>(config_.localReplicas), {stop_, 0, this, plan.name}))
       return;
     delay();
@@ -67,7 +74,13 @@ void CpuTask::communicate(const Job &job) {
       communicator_->barrier();
       continue;
     }
-    communicate(plan, state, job.step);
+    if (state.pipelined) {
+      const Span span(communicationRow_.get(), plan.name, "reduce_scatter", job.step);
+      communicator_->describe(job.step, plan.name);
+      pipeline_->reduce(*state.pipelined, job.run);
+    } else if (plan.kind != DRT_BUCKET_GATHER || !plan.pipelined || !communicator_->carries_both_ways()) {
+      communicate(plan, state, job.step);
+    }
     delay();
     state.reduced.add(1);
   }
@@ -79,8 +92,8 @@ void CpuTask::communicate(const drt_bucket &plan, Bucket &state, int64_t step) {
   if (plan.kind == DRT_BUCKET_GATHER) {
     const Span span(row, plan.name, "all_gather", step);
     return communicator_->all_gather_pieces(piecesOf(plan, [&](const drt_member &member, Range part) -> Piece {
-      const int64_t size = dtypeSize(program_.variables[member.offset].type.dtype);
-      return {static_cast<char *>(variables_[member.offset]) + part.begin * size, part.size() * size};
+      const int64_t size = dtypeSize(program_.variables[member.variable].type.dtype);
+      return {static_cast<char *>(variables_[member.variable]) + part.begin * size, part.size() * size};
     }));
   }
   if (plan.kind == DRT_BUCKET_GATHER_ROWS) {

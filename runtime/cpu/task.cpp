@@ -81,8 +81,12 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
   for (int32_t i = 0; i < program.num_entries; ++i) {
     buckets_.emplace_back(program.entries[i].num_buckets);
     for (int32_t b = 0; b < program.entries[i].num_buckets; ++b)
-      buckets_.back()[b].exchange = Exchange::make(program.entries[i].buckets[b], layout_);
+      makeBucket(program.entries[i].buckets[b], buckets_.back()[b]);
   }
+  if (communicator)
+    pipeline_ = std::make_unique<Pipeline>(
+        Pipeline::Memory{program, variables_.data(), {arenaMemory_, stride, replicas}, config_.numReplicas},
+        *communicator);
   if (communicator && config_.timeline)
     communicationRow_ = std::make_unique<TimelineRow>("communication", config_.numReplicas);
   if (communicator)
@@ -98,6 +102,12 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
   flushDenormals();
   if (program.servers)
     served_ = std::make_unique<ServedReplicas>(*this);
+}
+
+void CpuTask::makeBucket(const drt_bucket &plan, Bucket &bucket) {
+  bucket.exchange = Exchange::make(plan, layout_);
+  if (isApart())
+    bucket.pipelined = PipelinedBucket::make(plan, communicator_, config_.localReplicas);
 }
 
 char *CpuTask::newMemory(int64_t bytes) {
@@ -342,9 +352,12 @@ bool CpuTask::waitBucket(Replica &replica, int32_t index) {
       return joint_->started(entryIndex(entry), index).wait(run * static_cast<uint32_t>(config_.numReplicas), patience);
     });
   replica.waitsFor.store(name, std::memory_order_relaxed);
+  // A pipelined bucket's pieces are waited for where each is used.
+  if (waited.pipelined)
+    waited.pipelined->open();
   const bool there = [&] {
     const Waiting waiting(replica.use.get());
-    return communicator_
+    return communicator_ && !waited.pipelined
                ? waited.reduced.wait(run, {stop_, 0, this, name})
                : waited.started.wait(run * static_cast<uint32_t>(config_.localReplicas), {stop_, spins_, this, name});
   }();

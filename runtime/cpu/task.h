@@ -12,6 +12,7 @@
 #include "core/task.h"
 #include "cpu/exchange.h"
 #include "cpu/joint_memory.h"
+#include "cpu/pipeline.h"
 #include "cpu/replica.h"
 #include "cpu/served_replicas.h"
 #include "drt/drt.h"
@@ -104,6 +105,21 @@ public:
   /// Null where the bucket's gradients are just summed.
   Exchange *exchange(const Replica &replica, int32_t index) { return bucket(*replica.entry, index).exchange.get(); }
 
+  /// Null unless the bucket's owners update it piece by piece.
+  PipelinedBucket *pipelined(const Replica &replica, int32_t index) {
+    return bucket(*replica.entry, index).pipelined.get();
+  }
+  /// Calls update(range) for the replica's elements of a pipelined bucket's member, as they come. False where the task
+  /// failed meanwhile.
+  template <class Update>
+  bool updatePipelined(Replica &replica, int32_t index, int64_t offset, int64_t count, Update update) {
+    const drt_entry &entry = *replica.entry;
+    const char *name = entry.buckets[index].name;
+    const Range elements = rangeOf(count, config_.localReplicas, replica.local_index);
+    return bucket(entry, index)
+        .pipelined->updateMember(offset, elements, runs_[entryIndex(entry)], {stop_, 0, this, name}, update);
+  }
+
   /// What a bucket's sum is divided by.
   int64_t divisor(const drt_bucket &bucket) const {
     return bucket.reduction == DRT_REDUCE_MEAN ? config_.numReplicas : 1;
@@ -117,6 +133,7 @@ private:
     Counter started; // by a replica, over all runs
     Counter reduced; // over the tasks, runs so far; with a communicator only
     std::unique_ptr<Exchange> exchange;
+    std::unique_ptr<PipelinedBucket> pipelined;
   };
   // What the communication thread does, in the order asked for.
   struct Job {
@@ -126,6 +143,7 @@ private:
   };
 
   void awaitServed();
+  void makeBucket(const drt_bucket &plan, Bucket &bucket);
   void replicaMain(int32_t localIndex);
   void leave(uint32_t replicas);
   bool beginJointRun(const drt_entry &entry);
@@ -200,6 +218,7 @@ private:
   std::atomic<bool> quit_{false}; // the threads shall end
   std::atomic<int64_t> warnedNs_{0};
 
+  std::unique_ptr<Pipeline> pipeline_; // with a communicator; the communication thread's
   std::unique_ptr<TimelineRow> communicationRow_;
   std::unique_ptr<Delays> communicationDelays_;
   std::vector<std::thread> threads_;

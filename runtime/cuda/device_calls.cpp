@@ -105,8 +105,8 @@ void DeviceReplica::communicate(const drt_bucket &plan, CUstream on) {
     if (plan.kind == DRT_BUCKET_REDUCE_SCATTER)
       nccl.reduceScatter(data + member.offset * dtypeSize(plan.dtype), share, plan.dtype, plan.reduction, on);
     else
-      nccl.allGather(variablePointers_[static_cast<size_t>(member.offset)],
-                     share * dtypeSize(program_.variables[member.offset].type.dtype), on);
+      nccl.allGather(variablePointers_[static_cast<size_t>(member.variable)],
+                     share * dtypeSize(program_.variables[member.variable].type.dtype), on);
   }
   group.end();
 }
@@ -121,8 +121,8 @@ void DeviceReplica::communicateShared(const drt_bucket &plan) {
     return shared->allReduce(local_index, data, plan.count, plan.dtype, plan.reduction, stream);
   for (int32_t i = 0; i < plan.num_members; ++i) {
     const drt_member &member = plan.members[i];
-    shared->allGather(local_index, addressOf(variablePointers_[static_cast<size_t>(member.offset)]),
-                      member.room / num_replicas * dtypeSize(program_.variables[member.offset].type.dtype), stream);
+    shared->allGather(local_index, addressOf(variablePointers_[static_cast<size_t>(member.variable)]),
+                      member.room / num_replicas * dtypeSize(program_.variables[member.variable].type.dtype), stream);
   }
 }
 

@@ -71,9 +71,12 @@ private:
 class EntryVerifier {
 public:
   EntryVerifier(drt::EntryOp entry) : entry(entry), order(entry) {
-    for (auto variable : entry->getParentOfType<ModuleOp>().getOps<drt::VariableOp>())
+    for (auto variable : entry->getParentOfType<ModuleOp>().getOps<drt::VariableOp>()) {
+      auto name = FlatSymbolRefAttr::get(variable.getSymNameAttr());
+      types[name] = variable.getType();
       if (variable.getOwner())
-        owners[FlatSymbolRefAttr::get(variable.getSymNameAttr())] = static_cast<int64_t>(*variable.getOwner());
+        owners[name] = static_cast<int64_t>(*variable.getOwner());
+    }
   }
 
   LogicalResult verify() {
@@ -81,7 +84,7 @@ public:
       if (failed(verifyKnown(&op)) || failed(verifyValues(&op)) || failed(verifyBuckets(&op)))
         return failure();
       if (auto access = dyn_cast<drt::AccessInterface>(op))
-        if (failed(verifyRaces(access)) || failed(verifyShares(access)))
+        if (failed(verifyRaces(access)) || failed(verifyShares(access)) || failed(verifyArriving(access)))
           return failure();
       met = order.getMetBefore(&op);
       order.advance(&op);
@@ -180,6 +183,8 @@ private:
       if (it == buckets.end())
         return op->emitOpError("waits for bucket ") << wait.getBucket() << ", which was not started before";
       it->second.waited = true;
+      if (failed(verifyPipeline(wait)))
+        return failure();
       if (auto gather = dyn_cast<drt::GatherStartOp>(it->second.start))
         for (auto variable : gather.getVariables().getAsRange<FlatSymbolRefAttr>())
           gathered.erase(variable);
@@ -192,6 +197,87 @@ private:
     return success();
   }
 
+  // What `pipelined` means: from the wait for a bucket on, new values of its variables arrive. They do when their owner
+  // has updated them, before whatever communication comes behind their gather.
+  LogicalResult verifyPipeline(drt::AllReduceWaitOp wait) {
+    const int64_t number = wait.getBucket();
+    for (auto &[started, bucket] : buckets) {
+      auto gather = dyn_cast<drt::GatherStartOp>(bucket.start);
+      if (!gather || !gather.getPipelined() || started > number || !finished.insert(started).second)
+        continue;
+      for (auto &[before, other] : buckets)
+        if (auto start = dyn_cast<drt::AllReduceStartOp>(other.start);
+            start && start.getPipelined() && before < started && !other.waited)
+          return withNote(wait.emitOpError("waits for bucket ")
+                              << number << ", but values of bucket " << before << " come first",
+                          start, "nothing has waited for it");
+      for (auto &[variable, coming] : arriving)
+        if (coming.bucket < started && !coming.updated)
+          return withNote(wait.emitOpError("waits for bucket ")
+                              << number << ", but the values of " << cast<FlatSymbolRefAttr>(variable).getValue()
+                              << " come first, and it is not updated before",
+                          coming.wait, "they are let come here");
+    }
+    Operation *start = buckets.find(number)->second.start;
+    if (auto gather = dyn_cast<drt::GatherStartOp>(start))
+      for (auto variable : gather.getVariables().getAsRange<FlatSymbolRefAttr>())
+        arriving.erase(variable);
+    auto reduce = dyn_cast<drt::AllReduceStartOp>(start);
+    if (!reduce || !reduce.getPipelined())
+      return success();
+    for (auto [name, gradient] : llvm::zip(reduce.getNames(), reduce.getGradients())) {
+      auto variable = FlatSymbolRefAttr::get(cast<StringAttr>(name));
+      if (types.lookup(variable) != gradient.getType())
+        return reduce.emitOpError("is pipelined, and the gradient of ")
+               << variable.getValue() << " is " << gradient.getType() << ", which is not its type";
+      arriving[variable] = {number, wait};
+    }
+    return success();
+  }
+
+  LogicalResult verifyArriving(drt::AccessInterface op) {
+    if (auto gather = dyn_cast<drt::GatherStartOp>(op.getOperation()))
+      for (auto variable : gather.getVariables().getAsRange<FlatSymbolRefAttr>()) {
+        auto coming = arriving.find(variable);
+        if (gather.getPipelined() != (coming != arriving.end()))
+          return op->emitOpError("takes the value of ")
+                 << variable.getValue()
+                 << (gather.getPipelined() ? " piece by piece, of which no bucket is pipelined"
+                                           : " whole, which comes piece by piece");
+        if (gather.getPipelined() && !coming->second.updated)
+          return withNote(op->emitOpError("takes the value of ") << variable.getValue() << ", which was not updated",
+                          coming->second.wait, "the wait for its gradient");
+      }
+    for (const drt::Access &access : op.getAccesses()) {
+      FlatSymbolRefAttr variable = order.getSharedVariable(access);
+      auto coming = variable ? arriving.find(variable) : arriving.end();
+      if (coming == arriving.end() || isa<drt::GatherStartOp>(op.getOperation()))
+        continue;
+      if (auto update = dyn_cast<drt::UpdateOp>(op.getOperation());
+          update && !access.tensor && isUpdateOf(update, variable, coming->second)) {
+        updatedNow.insert(variable);
+        continue;
+      }
+      return withNote(op->emitOpError("accesses ")
+                          << variable.getValue() << " while its new value may arrive: the bucket is pipelined",
+                      coming->second.wait, "it is let come here");
+    }
+    for (Attribute variable : std::exchange(updatedNow, {}))
+      arriving[variable].updated = true;
+    return success();
+  }
+
+  struct Arriving;
+  bool isUpdateOf(drt::UpdateOp update, FlatSymbolRefAttr variable, const Arriving &coming) {
+    if (coming.updated || update.getShare() || !update.getOwner() ||
+        update.getBucket() != static_cast<uint32_t>(coming.bucket))
+      return false;
+    auto start = cast<drt::AllReduceStartOp>(buckets.find(coming.bucket)->second.start);
+    const uint64_t member = *update.getMember();
+    return member < start.getNames().size() && cast<StringAttr>(start.getNames()[member]) == variable.getAttr() &&
+           static_cast<int64_t>(update.getCount()) == countElements(start.getGradients()[member]);
+  }
+
   // A scattered gradient is there for its owner, or in shares, and nobody has it whole.
   LogicalResult verifyScattered(Operation *op, int64_t bucket, drt::UpdateOp update) {
     auto start = dyn_cast<drt::AllReduceStartOp>(buckets.find(bucket)->second.start);
@@ -199,6 +285,9 @@ private:
       return success();
     std::optional<ArrayRef<int64_t>> owned = start.getOwners();
     const uint64_t member = update ? update.getMember().value_or(0) : 0;
+    if (start.getPipelined() && !update)
+      return withNote(op->emitOpError("reads bucket ") << bucket << " as a whole, which comes piece by piece", start,
+                      "it is pipelined");
     const bool reads = update && (!owned ? update.getShare().has_value()
                                          : member < owned->size() && update.getOwner() &&
                                                static_cast<int64_t>(*update.getOwner()) == (*owned)[member]);
@@ -330,6 +419,9 @@ private:
   }
 
   LogicalResult verifyEnd() {
+    for (auto &[variable, coming] : arriving)
+      return coming.wait->emitOpError("lets values of ")
+             << cast<FlatSymbolRefAttr>(variable).getValue() << " come, which no gather has waited for";
     for (auto &[number, bucket] : buckets)
       if (!bucket.waited)
         return bucket.start->emitOpError("starts bucket ") << number << ", which nothing waits for";
@@ -356,6 +448,12 @@ private:
     Operation *start;
     bool waited = false;
   };
+  // A variable of a pipelined bucket, from the wait for the gradient to that for the value.
+  struct Arriving {
+    int64_t bucket;
+    Operation *wait;
+    bool updated = false;
+  };
 
   drt::EntryOp entry;
   PlanOrder order;
@@ -364,6 +462,10 @@ private:
   llvm::DenseMap<Attribute, Write> writes;   // the last of each variable
   llvm::DenseMap<Value, unsigned> readAfter; // the number of each drt.read
   llvm::MapVector<int64_t, Bucket> buckets;
+  llvm::DenseMap<Attribute, Type> types; // of variables
+  llvm::MapVector<Attribute, Arriving> arriving;
+  llvm::SmallSetVector<Attribute, 2> updatedNow;   // by the operation that is verified
+  llvm::DenseSet<int64_t> finished;                // pipelined gathers that a wait was behind
   llvm::DenseMap<Attribute, int64_t> owners;       // of variables that one task alone holds
   llvm::MapVector<Attribute, Partial> shares;      // variables that were written in part, and are not gathered
   llvm::DenseMap<Attribute, Operation *> gathered; // variables on their way

@@ -44,8 +44,14 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
   if (place > program.arenaBytes || bytes > program.arenaBytes - place)
     return op.emitOpError() << "has a place in the arena, " << place << ", behind whose " << program.arenaBytes
                             << " bytes it ends";
-  for (size_t i = 0; i < op.getGradients().size(); ++i)
-    members.push_back(describeMember(constants, op, i, offsets[i] / getElementBytes(element)));
+  for (size_t i = 0; i < op.getGradients().size(); ++i) {
+    auto variable = program.variables.find(cast<StringAttr>(op.getNames()[i]).getValue());
+    if (op.getPipelined() && variable == program.variables.end())
+      return op.emitOpError("is pipelined, and has a gradient of ")
+             << op.getNames()[i] << ", which is no variable of the program";
+    members.push_back(describeMember(constants, op, i, offsets[i] / getElementBytes(element),
+                                     op.getPipelined() ? variable->second : -1));
+  }
   const int32_t kind = op.getGather()    ? DRT_BUCKET_GATHER_ROWS
                        : op.getScatter() ? DRT_BUCKET_REDUCE_SCATTER
                                          : DRT_BUCKET_ALL_REDUCE;
@@ -57,7 +63,7 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
        constants.i64(op.getGather() ? countElements(op.getGradients().front())
                                     : offsets.back() / getElementBytes(element)),
        constants.i32(members.size()), constants.array(rows, getRuntimeType<drt_member>(constants), members), *exchange,
-       constants.i32(op.getAlgorithm())}));
+       constants.i32(op.getAlgorithm()), constants.i32(op.getPipelined())}));
   buckets[op.getBucket()] = op;
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
   return success();
@@ -75,11 +81,11 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
       return op.emitOpError("gathers ") << variable << ", which is no variable of the program";
     auto type = cast<RankedTensorType>(program.symbols.lookup<drt::VariableOp>(variable.getValue()).getType());
     int64_t count = type.getNumElements();
-    members.push_back(constants.structure({constants.string(variable.getValue()),
-                                           constants.i64(program.variables.at(variable.getValue())),
+    members.push_back(constants.structure({constants.string(variable.getValue()), constants.i64(0),
                                            constants.i64(count), constants.i64(1), constants.i64(count),
                                            constants.i64(op.getOwners() ? (*op.getOwners())[i] + 1 : 0),
-                                           constants.i64(op.getRoom() ? (*op.getRoom())[i] : 0)}));
+                                           constants.i64(op.getRoom() ? (*op.getRoom())[i] : 0),
+                                           constants.i64(program.variables.at(variable.getValue()))}));
     bytes += getTensorBytes(type);
   }
   std::string name = "gather " + std::to_string(op.getBucket());
@@ -88,7 +94,7 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
       {constants.string(name), constants.i32(DRT_BUCKET_GATHER), constants.i32(getDtype(builder.getI8Type())),
        constants.i32(DRT_REDUCE_SUM), constants.i64(0), constants.i64(bytes), constants.i32(members.size()),
        constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
-       constants.i32(DRT_ALL_REDUCE_AUTO)}));
+       constants.i32(DRT_ALL_REDUCE_AUTO), constants.i32(op.getPipelined())}));
   gathers.insert(op.getBucket());
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
   return success();

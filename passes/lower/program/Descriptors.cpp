@@ -137,7 +137,8 @@ FailureOr<Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStar
                                       aggregator ? aggregator.getF() : 0, aggregator ? aggregator.getM() : 0}));
 }
 
-Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset) {
+Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset,
+                         int64_t variable) {
   auto compression = dyn_cast_or_null<dist::CompressionAttr>(op.getCompressionAttr());
   RankedTensorType type = typeOf(op.getGradients()[member]);
   int64_t count = type.getNumElements();
@@ -145,7 +146,7 @@ Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsig
                            tables.i64(count), tables.i64(type.getRank() < 2 ? 1 : type.getShape().back()),
                            tables.i64(compression ? compression.getKept(count) : 0),
                            tables.i64(op.getOwners() ? (*op.getOwners())[member] + 1 : 0),
-                           tables.i64(op.getRoom() ? (*op.getRoom())[member] : 0)});
+                           tables.i64(op.getRoom() ? (*op.getRoom())[member] : 0), tables.i64(variable)});
 }
 
 FlatSymbolRefAttr describeAccumulate(ConstantTables &tables, RankedTensorType type, bool concat) {

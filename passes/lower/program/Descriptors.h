@@ -27,8 +27,9 @@ mlir::FlatSymbolRefAttr describeRandom(ConstantTables &tables, mlir::RankedTenso
 /// How a bucket's gradients are compressed and become one (drt_exchange); null where they are just summed. Fails with a
 /// diagnostic where the runtime has no such exchange.
 llvm::FailureOr<mlir::Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStartOp op);
-/// A member of a bucket (drt_member); `offset` in elements.
-mlir::Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset);
+/// A member of a bucket (drt_member); `offset` in elements, `variable` as in drt_member.
+mlir::Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset,
+                               int64_t variable);
 /// drt_accumulate_desc.
 mlir::FlatSymbolRefAttr describeAccumulate(ConstantTables &tables, mlir::RankedTensorType type, bool concat);
 /// drt_unique_desc, drt_scatter_desc and drt_sparse_update_desc.

@@ -84,9 +84,10 @@ DRT_LAYOUT(drt_feed, DRT_FIELD(name), DRT_FIELD(type), DRT_FIELD(batched), DRT_F
 DRT_LAYOUT(drt_fetch, DRT_FIELD(name), DRT_FIELD(type), DRT_FIELD(join), DRT_FIELD(axis), DRT_FIELD(arena_offset), DRT_FIELD(summary));
 DRT_LAYOUT(drt_scope, DRT_FIELD(name), DRT_FIELD(category));
 DRT_LAYOUT(drt_exchange, DRT_FIELD(compressor), DRT_FIELD(rank), DRT_FIELD(aggregator), DRT_FIELD(f), DRT_FIELD(m));
-DRT_LAYOUT(drt_member, DRT_FIELD(name), DRT_FIELD(offset), DRT_FIELD(count), DRT_FIELD(columns), DRT_FIELD(kept), DRT_FIELD(owner), DRT_FIELD(room));
+DRT_LAYOUT(drt_member, DRT_FIELD(name), DRT_FIELD(offset), DRT_FIELD(count), DRT_FIELD(columns), DRT_FIELD(kept), DRT_FIELD(owner), DRT_FIELD(room),
+           DRT_FIELD(variable));
 DRT_LAYOUT(drt_bucket, DRT_FIELD(name), DRT_FIELD(kind), DRT_FIELD(dtype), DRT_FIELD(reduction), DRT_FIELD(arena_offset), DRT_FIELD(count),
-           DRT_FIELD(num_members), DRT_FIELD(members), DRT_FIELD(exchange), DRT_FIELD(algorithm));
+           DRT_FIELD(num_members), DRT_FIELD(members), DRT_FIELD(exchange), DRT_FIELD(algorithm), DRT_FIELD(pipelined));
 DRT_LAYOUT(drt_entry, DRT_FIELD(name), DRT_FIELD(run), DRT_FIELD(num_feeds), DRT_FIELD(feeds), DRT_FIELD(num_fetches), DRT_FIELD(fetches),
            DRT_FIELD(num_scopes), DRT_FIELD(scopes), DRT_FIELD(num_buckets), DRT_FIELD(buckets));
 DRT_LAYOUT(drt_task, DRT_FIELD(job), DRT_FIELD(index), DRT_FIELD(host), DRT_FIELD(first_replica), DRT_FIELD(num_replicas));

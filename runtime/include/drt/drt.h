@@ -54,7 +54,7 @@
 extern "C" {
 #endif
 
-#define DRT_ABI_VERSION 7u
+#define DRT_ABI_VERSION 8u
 
 // ---- Types ------------------------------------------------------------------
 
@@ -180,7 +180,7 @@ typedef struct drt_exchange {
 
 typedef struct drt_member {
   const char *name; // of the gradient's variable
-  int64_t offset;   // of its first element in the bucket, in elements; DRT_BUCKET_GATHER: the variable's index
+  int64_t offset;   // of its first element in the bucket, in elements; 0 in DRT_BUCKET_GATHER
   int64_t count;    // elements
   int64_t columns;  // of the matrix that PowerSGD takes it for: the last extent; 1 below rank 2
   int64_t kept;     // elements that top-k sends
@@ -190,6 +190,7 @@ typedef struct drt_member {
   // On devices, of what is scattered or gathered in shares: elements that it has room for, a multiple of num_replicas.
   // Replica r's share begins at r * room / num_replicas, which is 16-byte aligned. 0: it is not in shares.
   int64_t room;
+  int64_t variable; // index in the program's table, in DRT_BUCKET_GATHER and where drt_bucket.pipelined; else -1
 } drt_member;
 
 enum {
@@ -212,6 +213,10 @@ typedef struct drt_bucket {
   const drt_member *members;    // in the order in which they lie
   const drt_exchange *exchange; // null: plain sums
   int32_t algorithm;            // DRT_ALL_REDUCE_*, of plain sums that every task gets
+  // 1, of DRT_BUCKET_REDUCE_SCATTER: owners may update a member from its first elements on, while others still come,
+  // and a task that does not own a variable lets its new value come from the wait for the bucket on, at which nothing
+  // of the entry reads it any more; of DRT_BUCKET_GATHER: all of its variables come so. See cpu/pipeline.h.
+  int32_t pipelined;
 } drt_bucket;
 
 struct drt_replica;
@@ -636,7 +641,7 @@ void drt_random_keyed(drt_replica *, const drt_random_desc *, const int64_t *key
 typedef struct drt_draw {
   uint32_t generator[6]; // Philox's counter and key
   int32_t dtype, distribution;
-  int64_t first; // of the elements that all replicas draw together, this replica's first
+  int64_t first;                   // of the elements that all replicas draw together, this replica's first
   int64_t bounded, minval, maxval; // of DRT_RANDOM_UNIFORM_INT: the bits of an element of dtype, where there are bounds
 } drt_draw;
 void drt_draw_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval,

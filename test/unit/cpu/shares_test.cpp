@@ -62,7 +62,7 @@ struct Program {
       variables[2 + v] = {
           v ? "v/m" : "w/m", {DRT_F32, 1, &shares[v]}, shares[v] * 4, 0, &sizes[v], nullptr, replicas, 1, 0};
       gradients[v] = {v ? "v" : "w", offsets[v], sizes[v], 1, sizes[v]};
-      values[v] = {v ? "v" : "w", v, sizes[v], 1, sizes[v]};
+      values[v] = {v ? "v" : "w", 0, sizes[v], 1, sizes[v], 0, 0, v};
     }
     buckets[0] = {"bucket 0", kind, DRT_F32, DRT_REDUCE_MEAN, 0, elements, 2, gradients, nullptr};
     buckets[1] = {"gather 1", DRT_BUCKET_GATHER, DRT_I8, DRT_REDUCE_SUM, 0, 0, 2, values, nullptr};
