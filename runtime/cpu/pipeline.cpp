@@ -129,6 +129,8 @@ bool Pipeline::finish(const Patience &patience) {
 // Every task knows how much comes. As many values go as gradients, if so many are there: each way of an owner carries
 // as much.
 void Pipeline::round(const std::vector<Moving> &reduced) {
+  if (delays_)
+    delays_->pause();
   const int self = communicator_.rank(), tasks = communicator_.size();
   const auto most = static_cast<int64_t>(reduced.empty() ? mostPiecesARound : reduced.size());
   const std::vector<Moving> values(moving_.begin(), moving_.begin() + std::min(agreed_, most));

@@ -25,6 +25,7 @@
 
 #include "collectives/communicator.h"
 #include "core/counter.h"
+#include "core/delays.h"
 #include "core/dtype.h"
 #include "core/layout.h"
 #include "core/ranges.h"
@@ -57,6 +58,8 @@ public:
     int64_t bytes = 0;
     std::vector<Part> parts;
   };
+
+  const std::vector<Piece> &pieces() const { return pieces_; }
 
   // ---- Of replicas ---------------------------------------------------------------
 
@@ -114,7 +117,9 @@ public:
     int64_t numReplicas;  // over all tasks
   };
 
-  Pipeline(Memory memory, Communicator &communicator) : memory_(memory), communicator_(communicator) {}
+  /// `delays`: null unless a test asks for them.
+  Pipeline(Memory memory, Communicator &communicator, Delays *delays)
+      : memory_(memory), communicator_(communicator), delays_(delays) {}
 
   /// Sends the gradients of the bucket, which all replicas have written, to their owners. Values of pieces that were
   /// sent before, also of other buckets, follow meanwhile.
@@ -154,6 +159,7 @@ private:
 
   const Memory memory_;
   Communicator &communicator_;
+  Delays *const delays_;
   std::deque<Moving> moving_; // pieces that were reduced, and whose values have not come
   int64_t agreed_ = 0;        // the first of them, for which all tasks are ready
   std::vector<char> sent_, received_;

@@ -83,14 +83,14 @@ CpuTask::CpuTask(const drt_program &program, Communicator *communicator, TaskCon
     for (int32_t b = 0; b < program.entries[i].num_buckets; ++b)
       makeBucket(program.entries[i].buckets[b], buckets_.back()[b]);
   }
-  if (communicator)
-    pipeline_ = std::make_unique<Pipeline>(
-        Pipeline::Memory{program, variables_.data(), {arenaMemory_, stride, replicas}, config_.numReplicas},
-        *communicator);
   if (communicator && config_.timeline)
     communicationRow_ = std::make_unique<TimelineRow>("communication", config_.numReplicas);
   if (communicator)
     communicationDelays_ = Delays::fromEnvironment(static_cast<uint64_t>(config_.numReplicas + config_.firstReplica));
+  if (communicator)
+    pipeline_ = std::make_unique<Pipeline>(
+        Pipeline::Memory{program, variables_.data(), {arenaMemory_, stride, replicas}, config_.numReplicas},
+        *communicator, communicationDelays_.get());
 
   // The communication thread first: threads inherit the cores of who starts them.
   if (communicator)

@@ -218,9 +218,9 @@ private:
   std::atomic<bool> quit_{false}; // the threads shall end
   std::atomic<int64_t> warnedNs_{0};
 
-  std::unique_ptr<Pipeline> pipeline_; // with a communicator; the communication thread's
   std::unique_ptr<TimelineRow> communicationRow_;
   std::unique_ptr<Delays> communicationDelays_;
+  std::unique_ptr<Pipeline> pipeline_; // with a communicator; the communication thread's
   std::vector<std::thread> threads_;
   std::unique_ptr<ServedReplicas>
       served_; // null: replicas take every step together; last, since its threads use the rest

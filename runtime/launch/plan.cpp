@@ -151,22 +151,29 @@ std::string aggregatorText(const drt_exchange &exchange) {
   }
 }
 
+size_t countHosts(const drt_program &program) {
+  std::set<std::string> hosts;
+  for (int32_t i = 0; i < program.num_tasks; ++i)
+    hosts.insert(program.tasks[i].host);
+  return hosts.size();
+}
+
 // What carries a sum between tasks: they share memory on a host, and one of each host speaks for it.
 std::string algorithmText(const drt_program &program, const drt_bucket &bucket) {
   if (program.num_tasks < 2 || program.device || bucket.exchange || bucket.kind != DRT_BUCKET_ALL_REDUCE)
     return "";
-  std::set<std::string> hosts;
-  for (int32_t i = 0; i < program.num_tasks; ++i)
-    hosts.insert(program.tasks[i].host);
-  if (hosts.size() < 2)
+  const size_t hosts = countHosts(program);
+  if (hosts < 2)
     return ", in shared memory";
   const int64_t bytes = bucket.count * dtypeSize(bucket.dtype);
   return std::string(", by ") +
-         allReduceName(chooseAllReduce(bucket.algorithm, bytes, static_cast<int32_t>(hosts.size())));
+         allReduceName(chooseAllReduce(bucket.algorithm, bytes, static_cast<int32_t>(hosts)));
 }
 
 std::string wayText(const drt_program &program, const drt_bucket &bucket) {
-  const std::string owners = ownersText(program, bucket);
+  // Where a task has its host for itself, so that all goes over the network.
+  const bool inPieces = bucket.pipelined && countHosts(program) == static_cast<size_t>(program.num_tasks);
+  const std::string owners = ownersText(program, bucket) + (inPieces ? ", in pieces" : "");
   if (bucket.kind == DRT_BUCKET_GATHER)
     return owners.empty() ? "gather" : "pulled from " + owners;
   std::string text = bucket.reduction == DRT_REDUCE_MEAN ? "mean" : "sum";

@@ -31,7 +31,10 @@ def check_model(name, strategy, replicas, servers, *flags):
         executable = model.compile(folder / "train", replicas, strategy, "--ps", servers, *flags)
         found = [f"from init.ckpt: {d}" for d in trains(model, executable, replicas, restore=True)]
         if "--one-process-per-replica" in flags:
-            found += [f"over the network: {d}" for d in trains(model, executable, replicas, restore=True, flags=["--collectives=network"])]
+            # Values come piece by piece, as the owners' replicas are done with them: in any order.
+            for environment in (None, dict(os.environ, DRT_DELAYS=str(replicas))):
+                found += [f"over the network, {'with delays' if environment else 'as it comes'}: {d}" for d in
+                          trains(model, executable, replicas, restore=True, environment=environment, flags=["--collectives=network"])]
         if model.case["own_init"]:
             found += [f"own initializers: {d}" for d in trains(model, executable, replicas, restore=False)]
         return found

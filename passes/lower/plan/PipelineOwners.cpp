@@ -50,7 +50,6 @@ private:
   struct Bucket {
     drt::AllReduceStartOp start;
     llvm::SmallVector<Update> updates;
-    bool isRead = false; // as a whole, by drt.all_reduce_result
   };
   struct Accessed {
     Operation *op;
@@ -64,8 +63,6 @@ private:
       gathers[gather.getBucket()] = gather;
     else if (auto wait = dyn_cast<drt::AllReduceWaitOp>(op))
       waits.try_emplace(wait.getBucket(), position);
-    else if (auto result = dyn_cast<drt::AllReduceResultOp>(op))
-      reduced[result.getBucket()].isRead = true;
     else if (auto update = dyn_cast<drt::UpdateOp>(op); update && update.getBucket())
       reduced[*update.getBucket()].updates.push_back({update, position});
     if (auto access = dyn_cast<drt::AccessInterface>(op))
@@ -88,7 +85,7 @@ private:
   bool isPiecewise(Bucket &bucket) {
     drt::AllReduceStartOp start = bucket.start;
     if (!start || !start.getScatter() || !start.getOwners() || start.getCompression() || start.getAggregator() ||
-        bucket.isRead || start.getGradients().empty() || bucket.updates.size() != start.getGradients().size())
+        start.getGradients().empty() || bucket.updates.size() != start.getGradients().size())
       return false;
     llvm::DenseSet<int64_t> members;
     return llvm::all_of(bucket.updates, [&](Update update) {

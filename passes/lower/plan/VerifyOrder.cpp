@@ -274,8 +274,7 @@ private:
       return false;
     auto start = cast<drt::AllReduceStartOp>(buckets.find(coming.bucket)->second.start);
     const uint64_t member = *update.getMember();
-    return member < start.getNames().size() && cast<StringAttr>(start.getNames()[member]) == variable.getAttr() &&
-           static_cast<int64_t>(update.getCount()) == countElements(start.getGradients()[member]);
+    return member < start.getNames().size() && cast<StringAttr>(start.getNames()[member]) == variable.getAttr();
   }
 
   // A scattered gradient is there for its owner, or in shares, and nobody has it whole.
@@ -285,9 +284,6 @@ private:
       return success();
     std::optional<ArrayRef<int64_t>> owned = start.getOwners();
     const uint64_t member = update ? update.getMember().value_or(0) : 0;
-    if (start.getPipelined() && !update)
-      return withNote(op->emitOpError("reads bucket ") << bucket << " as a whole, which comes piece by piece", start,
-                      "it is pipelined");
     const bool reads = update && (!owned ? update.getShare().has_value()
                                          : member < owned->size() && update.getOwner() &&
                                                static_cast<int64_t>(*update.getOwner()) == (*owned)[member]);

@@ -275,6 +275,22 @@ func.func @owners(%g: tensor<2xf32>) {
 
 // -----
 
+func.func @pipelined(%g: tensor<2xf32>) {
+  // expected-error @below {{is pipelined; plain sums that go to owners are}}
+  drt.all_reduce_start %g {bucket = 0 : i32, mean = true, names = ["a"], pipelined} : (tensor<2xf32>) -> ()
+  return
+}
+
+// -----
+
+func.func @pipelined_gather() {
+  // expected-error @below {{is pipelined; values that come from owners are}}
+  drt.gather_start {bucket = 0 : i32, variables = [@w], pipelined} : () -> ()
+  return
+}
+
+// -----
+
 func.func @member() {
   // expected-error @below {{names a bucket or a member of one, and not both}}
   drt.update {kernel = @sgd, variables = [@w], count = 4 : i64, bucket = 0 : i32} : () -> ()

@@ -20,7 +20,8 @@
 /// As many communicators as there are tasks; everything goes through one mutex.
 class InProcessGroup {
 public:
-  explicit InProcessGroup(int size) : buffers(size) {
+  /// `carries_both_ways` is what its communicators say of themselves.
+  explicit InProcessGroup(int size, bool carries_both_ways = false) : both_ways(carries_both_ways), buffers(size) {
     for (int i = 0; i < size; ++i)
       members.push_back(std::make_unique<Member>(*this, i));
   }
@@ -33,6 +34,7 @@ private:
     Member(InProcessGroup &group, int rank) : group(group), rank_(rank) {}
     int rank() const override { return rank_; }
     int size() const override { return static_cast<int>(group.buffers.size()); }
+    bool carries_both_ways() const override { return group.both_ways; }
     void describe(int64_t, const char *) override {}
     void all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t) override {
       group.meet(rank_, data, [&](std::vector<void *> &buffers) {
@@ -141,6 +143,8 @@ private:
   // The last to come does the work for all.
   template <class Work> void meet(int rank, void *data, Work work) {
     std::unique_lock<std::mutex> lock(mutex);
+    if (!reason.empty())
+      throw drt::Error(reason); // who came before has gone
     buffers[rank] = data;
     if (++arrived == buffers.size()) {
       arrived = 0;
@@ -154,6 +158,7 @@ private:
       throw drt::Error(reason);
   }
 
+  const bool both_ways;
   std::mutex mutex;
   std::condition_variable changed;
   std::vector<void *> buffers;
