@@ -255,7 +255,7 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
       share is taken; slots become variables of a share's size (`dist.shares`); `dist.all_gather_variables` follows the updates of a group, or
       stands before the first node that reads one of its variables. What cannot be split stays whole, with a remark.
     - *Owners* (servers in workers' processes, dist-colocate-servers): gradients that only their update uses go whole to the owner, by a
-      `dist.reduce_scatter` with `owners`, in groups of at most 25 MiB from the last variable on; others are all-reduced. The update is the owner's alone
+      `dist.reduce_scatter` with `owners`, between tasks in groups of at most 4 MiB (`bucket-mb`, if that is more) or one variable's, from the last variable on; others are all-reduced. The update is the owner's alone
       (`dist.place`), who alone has the slots, and `dist.all_gather_variables` with `owners` gives the others the new value. Rows of a sparse gradient
       are joined everywhere, and every worker updates its own copy.
     - *Gradient accumulation*: `dist.accumulate` before any of these.

@@ -98,8 +98,9 @@ void SyncPolicies::formBuckets(ModuleOp module, AppliedStrategy &applied, int64_
   // As DistributedDataParallel's buckets: the last variable's gradient is ready first, and the first group is small so
   // that something is on its way early.
   constexpr int64_t kFirstBytes = 1 << 20;
-  // What goes to owners is larger, so that a bucket has several owners and a link carries both ways.
-  constexpr int64_t kOwnedBytes = 25 << 20;
+  // Of what goes to owners, or one variable's: its parts are ready at once, and where they have several owners a link
+  // carries both ways.
+  constexpr int64_t kOwnedBytes = 4 << 20;
   constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
   // Within one task nothing is on its way: its replicas meet once.
   const bool severalTasks = applied.topology.getTasks().size() > 1;
@@ -112,31 +113,37 @@ void SyncPolicies::formBuckets(ModuleOp module, AppliedStrategy &applied, int64_
       bytes[variable.getSymName()] = type.getNumElements() * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
   // Those of owners are one kind, whatever groups the strategy has: it knows servers, which have none.
   constexpr int kOwned = -1;
-  llvm::MapVector<int, SmallVector<llvm::StringRef>> members;
+  struct Member {
+    llvm::StringRef name;
+    llvm::StringRef variable; // that it is, or is a part of
+  };
+  llvm::MapVector<int, SmallVector<Member>> members;
   int last = -1;
-  auto visit = [&](const strategies::Strategy::Node &node) {
+  auto visit = [&](const strategies::Strategy::Node &node, llvm::StringRef variable) {
     const SyncPolicy &policy = variables.find(node.var_name())->second;
     last = std::max(last, policy.group);
     if (policy.owner || (travels && policy.group >= 0 && mayRegroup(policy)))
-      members[policy.owner ? kOwned : policy.group].push_back(node.var_name());
+      members[policy.owner ? kOwned : policy.group].push_back({node.var_name(), variable});
   };
   for (const strategies::Strategy::Node &node : applied.strategy->node_config()) {
-    visit(node);
+    visit(node, node.var_name());
     for (const strategies::Strategy::Node &part : node.part_config())
-      visit(part);
+      visit(part, node.var_name());
   }
   // From the last of the strategy's groups back, as their gradients become ready.
   bool first = true;
   for (auto &[group, names] : llvm::reverse(members)) {
-    const int64_t whole = group != kOwned ? bucketBytes : severalTasks ? kOwnedBytes : kAny;
+    const int64_t whole = group != kOwned ? bucketBytes : severalTasks ? std::max(bucketBytes, kOwnedBytes) : kAny;
     int64_t filled = 0, most = first && whole != kAny ? std::min(kFirstBytes, whole) : whole;
     int number = group == kOwned ? ++last : group;
     bool closed = false;
-    for (llvm::StringRef name : llvm::reverse(names)) {
+    llvm::StringRef previous;
+    for (const auto &[name, variable] : llvm::reverse(names)) {
+      const bool isNextPart = group == kOwned && variable == std::exchange(previous, variable);
       SyncPolicy &policy = variables[name];
       // A server chooses among the gradients of one variable: it has no other at hand.
       const bool alone = !mayRegroup(policy);
-      if (closed || (filled > 0 && (alone || filled + bytes.lookup(name) > most))) {
+      if (closed || (filled > 0 && (alone || (!isNextPart && filled + bytes.lookup(name) > most)))) {
         number = ++last;
         filled = 0;
         most = whole;

@@ -65,10 +65,10 @@ public:
   bool hasShares = false, hasOwners = false;
   int64_t staleness = 0;
 
-  /// Groups for the gradients that go to owners, of at most 25 MiB between tasks, behind those that the strategy has;
-  /// and where others travel, none of more than `bucketBytes` bytes, unless it is one gradient's: the first can be on
-  /// their way while the last are computed. They travel between tasks, or where `eachApart` between all replicas. 0: as
-  /// the strategy has them.
+  /// Groups for the gradients that go to owners, of at most 4 MiB or one variable's between tasks, behind those that
+  /// the strategy has; and where others travel, none of more than `bucketBytes` bytes, unless it is one gradient's: the
+  /// first can be on their way while the last are computed. They travel between tasks, or where `eachApart` between all
+  /// replicas. 0: as the strategy has them.
   void formBuckets(mlir::ModuleOp module, AppliedStrategy &applied, int64_t bucketBytes, bool eachApart);
 
 private:
