@@ -132,6 +132,13 @@ class Compiling:
             found += refused(command, ["servers that serve on their own", "not supported yet on devices", "--emit=graphdef"], folder=folder)
         return found
 
+    def export_of_a_plan_for_executables(self, folder):
+        flags = ["--ps", 2, "--one-process-per-replica", "--emit", "dist"]
+        must(self._compile(MLP.graph, folder, *flags, strategy="PSLoadBalancing", batch=MLP.case["batch"]))
+        (folder / "train").rename(folder / "dist.mlir")
+        return refused([DISTC, "compile", folder / "dist.mlir", "--emit=graphdef", "-o", folder / "export"], ["in the place of servers", "export the graph itself"],
+                       folder=folder)
+
     def runtime_without_gpus(self, folder):
         (folder / "lib").mkdir()
         (folder / "lib" / "drt.link").write_text("")

@@ -194,6 +194,9 @@ static llvm::StringMap<Readers> findReaders(WorkerGraph &worker, dist::AllGather
 
 LogicalResult legalizeGatherVariables(WorkerGraph &worker, const Issue &issue) {
   auto gather = llvm::cast<dist::AllGatherVariablesOp>(issue.front());
+  if (gather.getOwners())
+    return gather.emitOpError("has values that one worker updates for all, as executables do in the place of servers; "
+                              "export the graph itself, which is planned with servers then");
   StockNodes &nodes = worker.nodes;
   llvm::StringMap<Readers> readers = findReaders(worker, gather);
   for (Value handle : gather.getHandles()) {
@@ -209,6 +212,8 @@ LogicalResult legalizeGatherVariables(WorkerGraph &worker, const Issue &issue) {
       StockNodes::addControl(part.getDefiningOp(), update);
       parts.push_back(part);
     }
+    if (parts.empty())
+      return gather.emitOpError("gathers ") << variable.getVariable() << ", of which no share is updated";
     Value joined = nodes.concat("shares", parts);
     if (worker.workers.size() > 1)
       joined = worker.collective("Gather", joined, dist::Spec::Auto);
