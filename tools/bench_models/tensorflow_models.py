@@ -153,9 +153,21 @@ def wide_and_deep(batch, features=26, rows=100_000, width=16, numbers=13):
                     {"category": draw([count, features], rows), "number": draw([count, numbers]), "label": draw([count]).round()})
 
 
+def table(batch, rows=50_000_000, width=16):
+    """One table of 50 million x 16 and a layer of one output, with Adagrad. Ids are Zipf's, as words and users are: few are most of a batch."""
+    ids, label = tf1.placeholder(tf.int32, [None], "ids"), tf1.placeholder(tf.float32, [None], "label")
+    vectors = tf.nn.embedding_lookup(variable("table", [rows, width], tf1.random_uniform_initializer(-0.05, 0.05)), ids)
+    count = BATCHES * batch
+    drawn = np.random.RandomState(0).zipf(1.1, 4 * count)
+    drawn = drawn[drawn <= rows][:count] - 1
+    # Frequent rows are all over the table.
+    return Training(logistic(label, dense(vectors, "output", width, 1)), tf1.train.AdagradOptimizer(0.05),
+                    {"ids": (drawn * 2_654_435_761 % rows).astype(np.int32), "label": draw([count]).round()})
+
+
 # Name: what builds it, and the global batch.
 MODELS = {"resnet50": (resnet50, 8), "transformer": (transformer, 8), "lstm": (lstm, 64), "ncf": (ncf, 4096),
-          "wide-and-deep": (wide_and_deep, 1024)}
+          "wide-and-deep": (wide_and_deep, 1024), "table": (table, 65_536)}
 # The same at the size of a GPU.
 GPU_MODELS = {"resnet50": (resnet50, 256), "bert-large": (bert_large, 16),
               "ncf": (functools.partial(ncf, users=10_000_000, items=1_000_000), 16384)}

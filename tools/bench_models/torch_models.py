@@ -86,11 +86,25 @@ def wide_and_deep():
     return WideAndDeep(), lambda model, category, number, label: F.binary_cross_entropy_with_logits(model(category, number), label), adagrad
 
 
+class Table(nn.Module):
+    def __init__(self, rows=50_000_000, width=16):
+        super().__init__()
+        self.vectors = nn.Embedding(rows, width, sparse=True)
+        self.output = nn.Linear(width, 1)
+
+    def forward(self, ids):
+        return self.output(self.vectors(ids))[:, 0]
+
+
+def table():
+    return Table(), lambda model, ids, label: F.binary_cross_entropy_with_logits(model(ids), label), adagrad
+
+
 # Of PyTorch's forms the one that is fastest.
 momentum = functools.partial(torch.optim.SGD, lr=0.01, momentum=0.9, fused=True)
 adam = functools.partial(torch.optim.Adam, lr=1e-4, fused=True)
 adagrad = functools.partial(torch.optim.Adagrad, lr=0.05, initial_accumulator_value=0.1)  # which has no fused form for sparse gradients
-MODELS = {"resnet50": resnet50, "transformer": transformer, "lstm": lstm, "ncf": ncf, "wide-and-deep": wide_and_deep}
+MODELS = {"resnet50": resnet50, "transformer": transformer, "lstm": lstm, "ncf": ncf, "wide-and-deep": wide_and_deep, "table": table}
 
 
 def train(name, path, batch, steps, compiled=False, part=0, parts=1):

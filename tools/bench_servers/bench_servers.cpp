@@ -1,0 +1,302 @@
+//===- bench_servers.cpp - What a server carries, without a model ----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+//   bench-servers [--workers 64] [--steps 50] [--mib 64] [--network]
+//
+// A server and workers that pull and push, each a process of this machine, as the
+// executables of asynchronous strategies are (runtime/servers), with nothing to
+// compute:
+//
+//   dense    one worker and one variable: bytes a second, beside memcpy's
+//   small    one worker and a thousand variables of 64 bytes: variables a second
+//   many     as many workers as --workers says, a MiB each way: how long pulls and
+//            pushes take, by percentiles, and the memory that the server needs
+//
+// Exit status 1 where a gradient is lost.
+//
+//===----------------------------------------------------------------------===//
+#include "core/error.h"
+#include "core/timeline.h"
+#include "launch/group.h"
+#include "launch/socket.h"
+#include "servers/remote_parameter_server.h"
+
+#include <CLI/CLI.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iostream>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace drt;
+
+namespace {
+
+struct Setting {
+  int workers = 1;
+  int64_t variables = 1, bytes = 0; // of each
+  int steps = 0;
+  bool network = false;
+};
+
+/// In memory of all processes.
+struct Result {
+  int64_t accepted, dropped;
+  int64_t serverBytes; // the most that the server's process had in memory
+};
+
+/// Anonymous memory that children have in common; ends with the process.
+template <class T> T *sharedArray(size_t count) {
+  void *memory = mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+  if (memory == MAP_FAILED)
+    throw Error("no memory for what processes have in common");
+  return static_cast<T *>(memory);
+}
+
+int64_t peakBytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);)
+    if (line.rfind("VmHWM:", 0) == 0)
+      return std::stoll(line.substr(6)) << 10;
+  return 0;
+}
+
+/// What every process knows: variables of one kind, each a gradient of as many elements.
+struct Served {
+  explicit Served(const Setting &setting) : gradients(static_cast<size_t>(setting.variables)) {
+    for (int64_t i = 0; i < setting.variables; ++i) {
+      gradients[static_cast<size_t>(i)] = {"v", DRT_F32, DRT_REDUCE_SUM, setting.bytes / 4};
+      pulled.push_back(i);
+    }
+    servers = {DRT_SERVE_ASYNC,
+               1,
+               0,
+               static_cast<int32_t>(setting.variables),
+               gradients.data(),
+               static_cast<int32_t>(setting.variables),
+               pulled.data()};
+    sizes.servers = &servers;
+    sizes.variables.assign(static_cast<size_t>(setting.variables), setting.bytes);
+  }
+  std::vector<drt_gradient> gradients;
+  std::vector<int64_t> pulled;
+  drt_servers servers;
+  ServedSizes sizes;
+};
+
+/// Memory for all variables, where the other tasks read it without a copy if there is such.
+std::vector<void *> place(Communicator &communicator, std::vector<char> &own, const Setting &setting) {
+  const int64_t all = setting.variables * setting.bytes;
+  char *memory = communicator.shared_memory(all);
+  if (!memory) {
+    own.resize(static_cast<size_t>(all));
+    memory = own.data();
+  }
+  std::memset(memory, 0, static_cast<size_t>(all));
+  std::vector<void *> places;
+  for (int64_t i = 0; i < setting.variables; ++i)
+    places.push_back(memory + i * setting.bytes);
+  return places;
+}
+
+void serve(Group &group, const Setting &setting, Result &result) {
+  const Served served(setting);
+  Communicator &communicator = group.communicator();
+  std::vector<char> own;
+  const std::vector<void *> variables = place(communicator, own, setting);
+  LocalServerConfig config;
+  config.servers = &served.servers;
+  config.replicas = setting.workers;
+  for (void *variable : variables)
+    config.variables.push_back({variable, setting.bytes});
+  config.update = [] { return true; };
+  LocalParameterServer server(config);
+  std::vector<int> counts(static_cast<size_t>(setting.workers + 1), 1);
+  counts[0] = 0;
+  const std::vector<std::unique_ptr<Channel>> channels = communicator.open_channels(0, counts);
+  std::vector<std::thread> threads;
+  for (const std::unique_ptr<Channel> &channel : channels)
+    threads.emplace_back([&] { answer(server, *channel, served.sizes, 0); });
+  communicator.barrier();
+  std::vector<std::vector<char>> reports;
+  for (int64_t i = 0; i < static_cast<int64_t>(setting.workers) * setting.steps; ++i) {
+    server.allowUpdate();
+    server.waitForUpdate(reports);
+  }
+  for (std::thread &thread : threads)
+    thread.join();
+  result = {server.counts().accepted, server.counts().dropped, peakBytes()};
+  communicator.barrier();
+}
+
+/// First all pulls, then all pushes, so that neither waits for the other's work; of many workers in turns.
+void work(Group &group, const Setting &setting, int64_t *pullNs, int64_t *pushNs) {
+  const Served served(setting);
+  Communicator &communicator = group.communicator();
+  std::vector<char> own;
+  const std::vector<void *> values = place(communicator, own, setting);
+  std::vector<int> counts(static_cast<size_t>(setting.workers + 1), 1);
+  counts[0] = 0;
+  const int32_t replica = communicator.rank() - 1;
+  RemoteParameterServer server(served.sizes, replica, communicator.open_channels(0, counts));
+  communicator.barrier();
+  int64_t version = 0;
+  const auto timed = [](int64_t &ns, auto call) {
+    const int64_t begin = nowNs();
+    call();
+    ns = nowNs() - begin;
+  };
+  const auto pull = [&](int i) {
+    timed(pullNs[i], [&] { version = server.pull(replica, values.data()).value_or(0); });
+  };
+  const auto push = [&](int i) { timed(pushNs[i], [&] { server.push(replica, version, values.data(), nullptr); }); };
+  if (setting.workers == 1) {
+    for (int i = 0; i < setting.steps; ++i)
+      pull(i);
+    for (int i = 0; i < setting.steps; ++i)
+      push(i);
+  }
+  for (int i = 0; setting.workers > 1 && i < setting.steps; ++i) {
+    pull(i);
+    push(i);
+  }
+  server.leave(replica);
+  communicator.barrier();
+}
+
+struct Measured {
+  std::vector<int64_t> pullNs, pushNs; // of all workers
+  Result result;
+};
+
+Measured run(const Setting &setting) {
+  const size_t calls = static_cast<size_t>(setting.workers) * static_cast<size_t>(setting.steps);
+  auto *ns = sharedArray<int64_t>(2 * calls);
+  auto *result = sharedArray<Result>(1);
+  Socket listening = listen_at({"127.0.0.1", 0});
+  GroupOptions options;
+  for (int rank = 0; rank <= setting.workers; ++rank)
+    options.tasks.push_back({"worker", rank, "127.0.0.1", rank, 1});
+  options.rendezvous = "127.0.0.1:" + std::to_string(bound_port(listening));
+  options.network = setting.network;
+  options.note = [](const std::string &) {};
+  std::vector<pid_t> processes;
+  for (int rank = 0; rank <= setting.workers; ++rank) {
+    const pid_t process = fork();
+    if (process < 0)
+      throw Error("no process for worker " + std::to_string(rank));
+    if (process > 0) {
+      processes.push_back(process);
+      continue;
+    }
+    int status = 0;
+    try {
+      options.rank = rank;
+      if (rank == 0)
+        options.listen_socket = listening.release();
+      auto group = Group::join(options);
+      const size_t first = static_cast<size_t>(rank - 1) * static_cast<size_t>(setting.steps);
+      rank == 0 ? serve(*group, setting, *result) : work(*group, setting, ns + first, ns + calls + first);
+      group->leave();
+    } catch (const std::exception &error) {
+      std::cerr << "worker " << rank << ": " << error.what() << "\n";
+      status = 1;
+    }
+    _exit(status);
+  }
+  bool failed = false;
+  for (const pid_t process : processes) {
+    int status = 0;
+    waitpid(process, &status, 0);
+    failed |= status != 0;
+  }
+  if (failed)
+    throw Error("a process failed");
+  if (result->accepted != static_cast<int64_t>(calls))
+    throw Error("of " + std::to_string(calls) + " gradients the server accepted " + std::to_string(result->accepted) +
+                " and dropped " + std::to_string(result->dropped));
+  return {{ns, ns + calls}, {ns + calls, ns + 2 * calls}, *result};
+}
+
+double median(std::vector<int64_t> ns, double part = 0.5) {
+  const auto at = ns.begin() + static_cast<std::ptrdiff_t>(part * static_cast<double>(ns.size() - 1));
+  std::nth_element(ns.begin(), at, ns.end());
+  return static_cast<double>(*at);
+}
+
+/// Nanoseconds of a copy of `bytes` bytes, from memory to memory.
+double copyNs(int64_t bytes) {
+  std::vector<char> from(static_cast<size_t>(bytes), 1), to(static_cast<size_t>(bytes), 2);
+  std::vector<int64_t> ns;
+  for (int i = 0; i < 20; ++i) {
+    const int64_t begin = nowNs();
+    std::memcpy(to.data(), from.data(), from.size());
+    ns.push_back(nowNs() - begin);
+    from[static_cast<size_t>(i)] = to[static_cast<size_t>(i) + 1];
+  }
+  return median(ns);
+}
+
+void measureDense(int64_t mib, int steps, bool network) {
+  const int64_t bytes = mib << 20;
+  const double copied = copyNs(bytes);
+  const Measured found = run({1, 1, bytes, steps, network});
+  const auto rate = [&](double ns) { return static_cast<double>(bytes) / ns; }; // bytes a nanosecond are GB a second
+  std::printf("dense  %lld MiB: memcpy %.1f GB/s, pull %.1f GB/s (%.2f), push %.1f GB/s (%.2f)\n",
+              static_cast<long long>(mib), rate(copied), rate(median(found.pullNs)), copied / median(found.pullNs),
+              rate(median(found.pushNs)), copied / median(found.pushNs));
+}
+
+void measureSmall(int steps, bool network) {
+  constexpr int64_t variables = 1000;
+  const Measured found = run({1, variables, 64, steps, network});
+  const auto rate = [&](double ns) { return static_cast<double>(variables) / ns * 1e9; };
+  std::printf("small  %lld of 64 bytes: pulled %.0f a second, pushed %.0f a second\n",
+              static_cast<long long>(variables), rate(median(found.pullNs)), rate(median(found.pushNs)));
+}
+
+void measureMany(int workers, int steps, bool network) {
+  const Measured found = run({workers, 16, 64 << 10, steps, network});
+  std::printf("many   %d workers, %d steps: %lld gradients, none lost; the server had %lld MiB in memory at most\n",
+              workers, steps, static_cast<long long>(found.result.accepted),
+              static_cast<long long>(found.result.serverBytes >> 20));
+  for (const auto &[name, ns] : {std::pair("pull", &found.pullNs), std::pair("push", &found.pushNs)})
+    std::printf("       %s, ms: median %.2f, 90 %% %.2f, 99 %% %.2f, most %.2f\n", name, median(*ns) * 1e-6,
+                median(*ns, 0.9) * 1e-6, median(*ns, 0.99) * 1e-6, median(*ns, 1) * 1e-6);
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  int workers = 64, steps = 50;
+  int64_t mib = 64;
+  bool network = false;
+  CLI::App app("What a parameter server carries, without a model");
+  app.add_option("--workers", workers, "of the last measurement")->check(CLI::Range(2, 1024))->capture_default_str();
+  app.add_option("--steps", steps, "pulls and pushes of each worker")
+      ->check(CLI::Range(1, 100000))
+      ->capture_default_str();
+  app.add_option("--mib", mib, "of the dense variable")->check(CLI::Range(1, 4096))->capture_default_str();
+  app.add_flag("--network", network, "over loopback, as between hosts, and not through shared memory");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    measureDense(mib, steps, network);
+    std::fflush(stdout);
+    measureSmall(steps, network);
+    std::fflush(stdout);
+    measureMany(workers, steps, network);
+  } catch (const std::exception &error) {
+    std::fflush(stdout);
+    std::cerr << "error: " << error.what() << "\n";
+    return 1;
+  }
+  return 0;
+}
