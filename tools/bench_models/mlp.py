@@ -15,7 +15,7 @@ LAYERS = (784, 2048, 2048, 10)
 RATE, MOMENTUM = 0.01, 0.9
 
 
-def build():
+def build(wrap=lambda optimizer: optimizer):
     image = tf1.placeholder(tf.float32, [None, LAYERS[0]], "image")
     label = tf1.placeholder(tf.int32, [None], "label")
     h = image
@@ -27,7 +27,7 @@ def build():
             h = tf1.nn.relu(h) if m != LAYERS[-1] else h
     loss = tf1.reduce_mean(tf1.nn.sparse_softmax_cross_entropy_with_logits(labels=label, logits=h), name="loss")
     step = tf1.train.get_or_create_global_step()
-    train = tf1.train.MomentumOptimizer(RATE, MOMENTUM).minimize(loss, step, name="train")
+    train = wrap(tf1.train.MomentumOptimizer(RATE, MOMENTUM)).minimize(loss, step, name="train")
     return loss, train, tf1.global_variables_initializer()
 
 

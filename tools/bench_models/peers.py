@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The same training with other frameworks; tools/bench runs it. Prints the milliseconds of each step as JSON.
 
-  peers.py tensorflow | pytorch | ddp   DATA.npz BATCH STEPS THREADS
+  peers.py tensorflow | tensorflow-sync-replicas | pytorch | ddp   DATA.npz BATCH STEPS THREADS
   peers.py tensorflow | tensorflow-xla   DATA.npz BATCH STEPS THREADS MODEL     a model of tensorflow_models.py
 
 PyTorch on a GPU is gpu_models.py.
@@ -47,6 +47,57 @@ def tensorflow(path, batch, steps, threads):
         session.run(init)
         run = session.make_callable([loss, train], ["image:0", "label:0"])
         return timed(run, batches(path, batch), steps)
+
+
+def sync_replicas_task(job, index, addresses, results, path, batch, steps):
+    """A server, or a worker of one thread: TensorFlow's SyncReplicasOptimizer over its own gRPC servers."""
+    os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    import mlp
+
+    tf1, workers = mlp.tf1, len(addresses["worker"])
+    config = tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=2)
+    server = mlp.tf.distribute.Server(addresses, job, index, config=config)
+    if job == "ps":
+        server.join()
+    made = []
+
+    def wrap(optimizer):
+        made.append(tf1.train.SyncReplicasOptimizer(optimizer, workers, workers))
+        return made[0]
+
+    with mlp.tf.Graph().as_default():
+        tf1.enable_resource_variables()
+        with tf1.device(tf1.train.replica_device_setter(cluster=mlp.tf.train.ClusterSpec(addresses), worker_device=f"/job:worker/task:{index}")):
+            loss, train, _ = mlp.build(wrap)
+        share = batch // workers
+        data = [(x[index * share:(index + 1) * share], y[index * share:(index + 1) * share]) for x, y in batches(path, batch)]
+        with tf1.train.MonitoredTrainingSession(master=server.target, is_chief=index == 0, hooks=[made[0].make_session_run_hook(index == 0)], save_checkpoint_secs=None,
+                                                save_summaries_steps=None, config=config) as session:
+            times = timed(lambda x, y: session.run([loss, train], {"image:0": x, "label:0": y}), data, steps)
+    if index == 0:
+        results.put(times)
+
+
+def tensorflow_sync_replicas(path, batch, steps, threads):
+    import multiprocessing
+    import socket
+
+    context = multiprocessing.get_context("spawn")
+    results = context.Queue()
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(threads + 1)]
+    names = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    addresses = {"ps": names[:1], "worker": names[1:]}
+    tasks = [context.Process(target=sync_replicas_task, args=(job, i, addresses, results, path, batch, steps)) for job in addresses for i in range(len(addresses[job]))]
+    for task in tasks:
+        task.start()
+    times = results.get()
+    for task in tasks:
+        task.kill()
+        task.join()
+    return times
 
 
 def tensorflow_model(name, path, batch, steps, threads, xla):
@@ -139,7 +190,7 @@ def ddp(path, batch, steps, threads):
     return run_processes(ddp_process, threads, path, batch, steps)
 
 
-PEERS = {"tensorflow": tensorflow, "pytorch": pytorch, "ddp": ddp}
+PEERS = {"tensorflow": tensorflow, "tensorflow-sync-replicas": tensorflow_sync_replicas, "pytorch": pytorch, "ddp": ddp}
 
 if __name__ == "__main__":
     peer, path, batch, steps, threads, *model = sys.argv[1:]
