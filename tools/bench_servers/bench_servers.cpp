@@ -24,13 +24,15 @@
 #include "launch/socket.h"
 #include "servers/remote_parameter_server.h"
 
-#include <CLI/CLI.hpp>
-
 #include <algorithm>
+#include <charconv>
+#include <cstdio>
 #include <cstring>
 #include <fstream>
-#include <functional>
+#include <getopt.h>
 #include <iostream>
+#include <string>
+#include <string_view>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <thread>
@@ -273,20 +275,35 @@ void measureMany(int workers, int steps, bool network) {
                 median(*ns, 0.9) * 1e-6, median(*ns, 0.99) * 1e-6, median(*ns, 1) * 1e-6);
 }
 
+bool readNumber(std::string_view text, int &number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size();
+}
+
 } // namespace
 
 int main(int argc, char **argv) {
-  int workers = 64, steps = 50;
-  int64_t mib = 64;
+  int workers = 64, steps = 50, mib = 64;
   bool network = false;
-  CLI::App app("What a parameter server carries, without a model");
-  app.add_option("--workers", workers, "of the last measurement")->check(CLI::Range(2, 1024))->capture_default_str();
-  app.add_option("--steps", steps, "pulls and pushes of each worker")
-      ->check(CLI::Range(1, 100000))
-      ->capture_default_str();
-  app.add_option("--mib", mib, "of the dense variable")->check(CLI::Range(1, 4096))->capture_default_str();
-  app.add_flag("--network", network, "over loopback, as between hosts, and not through shared memory");
-  CLI11_PARSE(app, argc, argv);
+  const option options[] = {{"workers", required_argument, nullptr, 'w'},
+                            {"steps", required_argument, nullptr, 's'},
+                            {"mib", required_argument, nullptr, 'm'},
+                            {"network", no_argument, nullptr, 'n'},
+                            {}};
+  for (int flag; (flag = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
+    int *number = flag == 'w' ? &workers : flag == 's' ? &steps : flag == 'm' ? &mib : nullptr;
+    network |= flag == 'n';
+    if (flag == '?')
+      return 2; // getopt has said why
+    if (number && (!readNumber(optarg, *number) || *number < 1)) {
+      std::cerr << "error: '" << optarg << "' is no number from 1 on\n";
+      return 2;
+    }
+  }
+  if (workers < 2) {
+    std::cerr << "error: --workers is of several\n";
+    return 2;
+  }
   try {
     measureDense(mib, steps, network);
     std::fflush(stdout);
