@@ -51,6 +51,30 @@ void combine(Replica &replica, int32_t bucket, void *out, Contributions sources,
     reduce(static_cast<drt_dtype>(plan.dtype), out, sources, count, replica.task().divisor(plan));
 }
 
+// What is left to do for the bucket's result, of which each replica does a part.
+void makeResult(Replica &replica, int32_t bucket) {
+  const drt_bucket &plan = bucketOf(replica, bucket);
+  char *first = replica.arena_base + plan.arena_offset;
+  if (plan.kind == DRT_BUCKET_GATHER_ROWS) {
+    if (replica.task().isApart() || replica.bucketStates[bucket] == Replica::BucketState::Reduced)
+      return;
+    const int64_t bytes = plan.count * dtypeSize(plan.dtype);
+    std::memcpy(first + gatheredOffset(plan) + replica.local_index * bytes, replica.arena + plan.arena_offset,
+                static_cast<size_t>(bytes));
+  } else {
+    if (isReduced(replica, bucket))
+      return;
+    const Range range = rangeOf(plan.count, replica.local_replicas, replica.local_index);
+    replica.divide(range.size(), replica.task().exchange(replica, bucket) ? range.size() : updateGrain,
+                   [&](Replica::Core &, Range part) {
+                     const int64_t begin = range.begin + part.begin;
+                     combine(replica, bucket, first + begin * dtypeSize(plan.dtype), sourcesOf(replica, bucket, begin),
+                             part.size());
+                   });
+  }
+  replica.bucketStates[bucket] = Replica::BucketState::Reduced;
+}
+
 // Elements `range` of a variable whose gradient begins at `offset` in the bucket; the kernel counts from `first` on.
 void update(Replica &replica, int32_t bucket, int64_t offset, Range range, int64_t first, drt_range_kernel kernel,
             void *const *arguments) {
@@ -152,29 +176,13 @@ void drt_all_reduce_wait(drt_replica *r, int32_t bucket) {
 const void *drt_all_reduce_result(drt_replica *r, int32_t bucket) {
   Replica &replica = Replica::of(r);
   const drt_bucket &plan = bucketOf(replica, bucket);
-  char *first = replica.arena_base + plan.arena_offset;
-  if (plan.kind == DRT_BUCKET_GATHER_ROWS) {
-    const int64_t bytes = plan.count * dtypeSize(plan.dtype);
-    char *joined = first + gatheredOffset(plan);
-    if (replica.task().isApart() || replica.bucketStates[bucket] == Replica::BucketState::Reduced)
-      return joined;
-    std::memcpy(joined + replica.local_index * bytes, replica.arena + plan.arena_offset, static_cast<size_t>(bytes));
-    replica.bucketStates[bucket] = Replica::BucketState::Reduced;
-    drt_barrier(r);
-    return joined;
-  }
-  if (isReduced(replica, bucket))
-    return first;
-  const Range range = rangeOf(plan.count, replica.local_replicas, replica.local_index);
-  replica.divide(range.size(), replica.task().exchange(replica, bucket) ? range.size() : updateGrain,
-                 [&](Replica::Core &, Range part) {
-                   const int64_t begin = range.begin + part.begin;
-                   combine(replica, bucket, first + begin * dtypeSize(plan.dtype), sourcesOf(replica, bucket, begin),
-                           part.size());
-                 });
-  replica.bucketStates[bucket] = Replica::BucketState::Reduced;
+  char *result = replica.arena_base + plan.arena_offset;
+  if (plan.kind == DRT_BUCKET_GATHER_ROWS)
+    result += gatheredOffset(plan);
+  makeResult(replica, bucket);
+  // Replicas meet behind it, whoever has made it: plans count on that (AllReduceResultOp::meetsAfter).
   drt_barrier(r);
-  return first;
+  return result;
 }
 
 void drt_update(drt_replica *r, int32_t bucket, int64_t offset, int64_t count, drt_range_kernel kernel,
