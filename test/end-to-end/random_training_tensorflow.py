@@ -14,6 +14,7 @@ import random
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -34,7 +35,8 @@ STRATEGIES = ("AllReduce", "AllReduce", "AllReduce", "AllReduce:chunk_size=1", "
               "RandomAxisPartitionAR:seed=3", "ShardedUpdate:stage=1", "ShardedUpdate:stage=2", "ShardedUpdate:stage=2,chunk_size=1",
               "AllReduce:accumulate_steps=2", "AllReduce:accumulate_steps=2,chunk_size=1", "ShardedUpdate:accumulate_steps=2",
               "ShardedUpdate:stage=1,accumulate_steps=2", "AllReduce:variable_averages=0.9")
-KINDS = ("executable", "unrolled", "export")
+HOSTS = ("127.0.0.1", "localhost")  # two names of this machine
+KINDS = ("executable", "hosts", "unrolled", "export")
 SERVERS = ("PS", "PSLoadBalancing", "PartitionedPS", "UnevenPartitionedPS", "Parallax", "RoundRobinPS", "PSLoadBalancing:local_proxy_variable=true",
            "PSLoadBalancing:accumulate_steps=2", "PartitionedPS:variable_averages=0.9")
 DEVICE_STRATEGIES = (*STRATEGIES, "Parallax", "PSLoadBalancing", "PartitionedPS", "PSLoadBalancing:variable_averages=0.9")
@@ -59,6 +61,11 @@ def execute(command, timeout, **environment):
         process.communicate()
         raise
     return process.returncode, out
+
+
+def free_port():
+    with socket.create_server((HOSTS[0], 0)) as server:
+        return server.getsockname()[1]
 
 
 def in_child(function, *arguments):
@@ -109,7 +116,7 @@ class Case:
     def configuration(self, rng, kinds):
         """A random one: how it runs, strategy, replicas, flags."""
         sites = [[], [], ["--one-process-per-replica"]]
-        kind = rng.choice([kind for kind, weight in (("executable", 12), ("emulated", 1), ("unrolled", 1), ("export", 2)) if kind in kinds
+        kind = rng.choice([kind for kind, weight in (("executable", 12), ("hosts", 4), ("emulated", 1), ("unrolled", 1), ("export", 2)) if kind in kinds
                            for _ in range(weight)])
         replicas = rng.choice([1, 2, 2, 4, 4])
         if kind == "export":
@@ -118,6 +125,9 @@ class Case:
             flags = rng.choice(sites) + ["--ps", str(rng.randint(1, 2))]
         elif kind == "unrolled":
             replicas, strategy, flags = 2, rng.choice(["AllReduce", "AllReduce:chunk_size=1"]), []
+        elif kind == "hosts":
+            strategy, flags = rng.choice(STRATEGIES + SERVERS), []
+            replicas = rng.choice([2, 4, 4])
         elif kind == "emulated":
             strategy, flags = rng.choice(DEVICE_STRATEGIES), ["--target", "cuda:emulated"]
             replicas = rng.choice([1, 2, 2, 4])
@@ -136,7 +146,8 @@ class Case:
 
     def compile(self, configuration, out, *more):
         batch = self.facts["batch"] // (2 if "accumulate_steps" in configuration["strategy"] else 1)
-        command = [DISTC, "compile", self.graph, "--strategy", configuration["strategy"], "--replicas", configuration["replicas"],
+        replicas = ["--resources", out.parent / "resources.yml"] if configuration["kind"] == "hosts" else ["--replicas", configuration["replicas"]]
+        command = [DISTC, "compile", self.graph, "--strategy", configuration["strategy"], *replicas,
                    *(["--batch", batch] if batch else []), "-o", out, *configuration["flags"], *more]
         try:
             status, text = execute(command, 120)
@@ -170,11 +181,21 @@ class Case:
 
     check_emulated = check_executable
 
+    def check_hosts(self, configuration, runs, rng, folder):
+        """Two hosts, each a task with half of the replicas."""
+        nodes = "".join(f"  - address: {host}\n    cpus: {list(range(configuration['replicas'] // 2))}\n" + "    chief: true\n" * (host == HOSTS[0])
+                        for host in HOSTS)
+        (folder / "resources.yml").write_text("nodes:\n" + nodes)
+        self.check_executable(configuration, runs, rng, folder)
+
     def run(self, folder, parts, seed):
         for leftover in ("log.jsonl", "final.npz"):
             (folder / leftover).unlink(missing_ok=True)
         command = [folder / "train", "--data", self.data, "--steps", self.facts["steps"] * parts, "--log-json", folder / "log.jsonl",
                    "--export-npz", folder / "final.npz", "--quiet"]
+        if (folder / "resources.yml").exists():
+            command = ["sh", "-c", '"$@" --task worker:1 --rendezvous $0 & "$@" --task worker:0 --rendezvous $0; status=$?; wait $! && exit $status',
+                       f"{HOSTS[0]}:{free_port()}", *command]
         try:
             status, text = execute(command, TIMEOUT_S, **({} if seed == "0" else {"DRT_DELAYS": seed}))
         except subprocess.TimeoutExpired:
