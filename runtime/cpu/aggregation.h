@@ -61,6 +61,7 @@ private:
   Aggregation(const drt_bucket &bucket, int32_t parts, int32_t localReplicas);
   void krum(PerReplica &own) const;
   void findAnchor(PerReplica &own) const;
+  bool isMedianAnchor(const PerReplica &own) const;
   void weiszfeld(PerReplica &own) const;
   size_t pairs() const { return static_cast<size_t>(parts_) * (parts_ + 1) / 2; }
 

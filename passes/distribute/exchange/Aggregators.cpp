@@ -71,7 +71,8 @@ public:
   Value geometricMedian(Value stacked) {
     findProducts(stacked);
     Value one = number("one", 1), zero = number("zero", 0), two = number("two", 2);
-    Value weights = normalize(select("equal", finiteColumn, one, zero));
+    const Medoid medoid = findMedoid();
+    Value weights = medoid.near;
     for (int step = 0; step < kIterations; ++step) {
       Value toMedian = nodes.get("MatMul", "to_median", {products, weights}, column(), type("T", wide()));
       Value norm = total(binary("Mul", "weighted", weights, toMedian));
@@ -85,12 +86,70 @@ public:
       Value inverse = binary("RealDiv", "inverse", one, binary("Maximum", "smoothed", distances, smallest), column());
       weights = normalize(select("inverses", finiteColumn, inverse, zero));
     }
+    weights = nodes.get("SelectV2", "weights", {medoid.isMedian, medoid.alone, weights}, column(), type("T", wide()));
     Value sum = nodes.get("MatMul", "median", {weights, gradients}, matrix(1, columns, wide()),
                           {type("T", wide()), nodes.attribute("transpose_a", builder.getBoolAttr(true))});
     return finish(sum);
   }
 
 private:
+  /// The gradient with the smallest sum of distances to the others. Where unit vectors from it to them add up to less
+  /// than the number of gradients in its place it is the median, to which the iteration comes late; else that begins
+  /// near it. As on processors, see runtime/cpu/aggregation.cpp.
+  struct Medoid {
+    Value isMedian, alone; // one truth value; weights of its place alone
+    Value near;            // weights
+  };
+  Medoid findMedoid() {
+    RankedTensorType square = matrix(rows, rows, wide()), row = matrix(1, rows, wide()), one = matrix(1, 1, wide());
+    Value zero = number("nothing", 0),
+          all = nodes.get("LogicalAnd", "both", {finiteColumn, finiteRow}, matrix(rows, rows, builder.getI1Type()));
+    Value apart = binary("Sub", "apart", binary("AddV2", "norms", asColumn, asRow, square),
+                         binary("Mul", "twice", products, number("two", 2)));
+    Value squares = select("squares", all, binary("Maximum", "positive", apart, zero), zero);
+    Value distances = nodes.get("Sqrt", "distances", squares, square, type("T", wide()));
+    Value sums = select("sums", finiteColumn,
+                        nodes.reshape("column", reduce("Sum", "sum", distances, 1, vector(rows, wide())), {rows, 1}),
+                        number("far", kFar));
+    Value negative = nodes.get("Neg", "negative", nodes.reshape("row", sums, {1, rows}), row, type("T", wide()));
+    Value medoid = nodes.reshape("medoid", top("nearest", negative, 1, matrix(1, 1, wide())).second, {1});
+    Value from = nodes.get(
+        "GatherV2", "from", {distances, medoid, nodes.constant("axis", 0)}, row,
+        {type("Tparams", wide()), type("Tindices", builder.getI32Type()), type("Taxis", builder.getI32Type())});
+    Value isApart =
+        nodes.get("Greater", "is_apart", {from, zero}, matrix(1, rows, builder.getI1Type()), type("T", wide()));
+    Value inverse = select("inverse", isApart,
+                           binary("RealDiv", "reciprocal", number("one", 1),
+                                  binary("Maximum", "smallest", from, number("tiny", 1 / kFar)), row),
+                           zero);
+    // |sum of (x_i - x) / d_i|^2 with (x_i - x)(x_j - x) = (d_i^2 + d_j^2 - d_ij^2) / 2.
+    auto product = [&](Value x, Value y) {
+      return nodes.get("MatMul", "product", {x, y}, one,
+                       {type("T", wide()), nodes.attribute("transpose_b", builder.getBoolAttr(true))});
+    };
+    Value ones = select("ones", isApart, number("one", 1), zero);
+    Value across = nodes.get("MatMul", "across", {inverse, squares}, row, type("T", wide()));
+    Value pull = binary("Sub", "pull", binary("Mul", "around", product(inverse, ones), product(from, ones)),
+                        binary("Mul", "half", product(across, inverse), number("half", 0.5)));
+    Value isHere =
+        nodes.get("LogicalAnd", "is_here",
+                  {finiteRow, nodes.get("LogicalNot", "not_apart", isApart, isApart.getType())}, isApart.getType());
+    Value here = select("here", isHere, number("one", 1), zero);
+    Value count = product(here, here);
+    Value most = binary("Mul", "most", binary("Mul", "count", count, count), number("margin", 1 - 1e-9));
+    Value isMedian = nodes.get("Less", "is_median", {pull, most}, matrix(1, 1, builder.getI1Type()), type("T", wide()));
+    Value own = normalize(nodes.reshape("own", here, {rows, 1}));
+    Value largest = binary("Maximum", "largest",
+                           nodes.reshape("closest", reduce("Max", "closest", inverse, 1, vector(1, wide())), {1, 1}),
+                           number("tiny", 1 / kFar));
+    Value near = select("near", isHere,
+                        nodes.get("BroadcastTo", "here_weight",
+                                  {largest, nodes.constant("sizes", ArrayRef<int32_t>{1, static_cast<int32_t>(rows)})},
+                                  row, {type("T", wide()), type("Tidx", builder.getI32Type())}),
+                        inverse);
+    return {isMedian, own, normalize(nodes.reshape("near", near, {rows, 1}))};
+  }
+
   NamedAttribute type(llvm::StringRef name, Type value) { return nodes.attribute(name, value); }
   Type wide() { return builder.getF64Type(); }
   RankedTensorType matrix(int64_t m, int64_t n, Type element) { return RankedTensorType::get({m, n}, element); }

@@ -127,6 +127,19 @@ TEST_CASE("the geometric median may be one of the gradients") {
       REQUIRE(result[i] == Approx(gradients[0][1][i]).epsilon(1e-5).margin(1e-5 * distance));
 }
 
+TEST_CASE("the geometric median is one of the gradients where the others pull less than it holds") {
+  // Three around one, at angles of 130 degrees and more: unit vectors to them add up to less than 1, and by how much is
+  // what the iteration would take long for.
+  const float off = GENERATE(0.0f, 0.5f, 0.95f);
+  Gradients gradients = gradientsOf(1, 4);
+  const float around[4][2] = {{0, 0}, {1, 0}, {-0.5f - off / 2, 0.866f}, {-0.5f, -0.866f - off}};
+  for (int replica = 0; replica < 4; ++replica)
+    for (int64_t i = 0; i < count; ++i)
+      gradients[0][replica][i] = i < 2 ? 3 + around[(replica + 1) % 4][i] : 1;
+  const std::vector<float> result = aggregate(gradients, rule(DRT_AGGREGATE_GEOMETRIC_MEDIAN));
+  CHECK(distance(result, gradients[0][3]) < 1e-6);
+}
+
 TEST_CASE("one replica that sends anything is outvoted") {
   const int32_t replicas = 6;
   Gradients gradients = gradientsOf(1, replicas, 0.1f);
