@@ -257,7 +257,7 @@ def main():
         checks.check(f"{replicas} tasks over the network", same_numbers, replicas, NETWORK)
     checks.check("tasks that share memory", same_numbers, 2)
     checks.check("a certificate for each task", own_certificates)
-    for name, strategy in (("mlp-adam", "AllReduce"), ("mlp-adam", "ShardedUpdate"), ("mlp-adam", "PS:replicas_to_aggregate=2"), ("embedding-adam", "AllReduce")):
+    for name, strategy in (("mlp-adam", "AllReduce"), ("mlp-adam", "ShardedUpdate"), ("mlp-adam", "PSLoadBalancing"), ("mlp-adam", "PS:replicas_to_aggregate=2"), ("embedding-adam", "AllReduce")):
         checks.check(f"{name}, {strategy}", model, name, strategy, 2, NETWORK)
     checks.check("wrong files", wrong_files)
     checks.check("another authority", refused, other_authority, 1, "the certificate of the other end is refused")

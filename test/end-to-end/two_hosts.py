@@ -61,13 +61,13 @@ def by_algorithm(name, key, text):
     return trains(name, f"AllReduce:{key}")
 
 
-def reported_and_encrypted(name):
+def reported_and_encrypted(name, strategy):
     """TLS between hosts, and a report whose clocks are two hosts'."""
     if not shutil.which("openssl"):
         return []
     model = Model(name)
     with Folder() as folder, TwoHosts() as hosts:
-        executable = compile_for_two(model, folder, "AllReduce", "--tls")
+        executable = compile_for_two(model, folder, strategy, "--tls")
         must(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=test", "-days", 3,
               "-keyout", folder / "key.pem", "-out", folder / "cert.pem"])
         tls = ["--tls-cert", folder / "cert.pem", "--tls-key", folder / "key.pem", "--tls-ca", folder / "cert.pem"]
@@ -148,7 +148,8 @@ def main():
         checks.check(f"{name} on two hosts", trains, name)
     for key, text in ALGORITHMS:
         checks.check(f"{key} between two hosts", by_algorithm, "mlp-momentum", key, text)
-    checks.check("TLS and a report", reported_and_encrypted, "mlp-adam")
+    for strategy in ("AllReduce", "PSLoadBalancing"):
+        checks.check(f"{strategy}, TLS and a report", reported_and_encrypted, "mlp-adam", strategy)
     # A server that counts gradients, and takes one of each replica: as synchronous training.
     for name in sys.argv[1:] or ("mlp-adam-ref", "embedding-adam"):
         checks.check(f"{name} on two hosts, a server that serves on its own", trains, name, "PS:replicas_to_aggregate=2")
