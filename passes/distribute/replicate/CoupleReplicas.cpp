@@ -19,6 +19,7 @@
 #include "passes/graph/ListNames.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/DebugLog.h"
 #include <map>
 
 using namespace mlir;
@@ -366,6 +367,7 @@ void mergeReductions(dfg::GraphOp graph) {
         llvm::append_range(results, member.getReduced());
         llvm::append_range(names, member.getVariables());
       }
+      LDBG("dist-couple-replicas") << members.size() << " reductions are one, behind " << dfg::getNodeName(last);
       builder.setInsertionPointAfter(last);
       auto merged = dist::AllReduceOp::create(builder, first.getLoc(), first.getReduction(), /*bucket=*/0, /*group=*/-1,
                                               values, builder.getArrayAttr(names), dist::Spec::Auto,

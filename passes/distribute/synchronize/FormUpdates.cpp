@@ -20,6 +20,7 @@
 #include "strategies/StepNodes.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/DebugLog.h"
 #include <set>
 
 using namespace mlir;
@@ -402,6 +403,7 @@ private:
       if (isEndpoint(member->op))
         named = member->op;
     }
+    LDBG("dist-form-updates") << update.members.size() << " assignments are an update at " << dfg::getNodeName(named);
     builder.setInsertionPoint(last);
     SmallVector<Value> inputs;
     SmallVector<Type> elements;

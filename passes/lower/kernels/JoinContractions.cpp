@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/plan/Addresses.h"
+#include "llvm/Support/DebugLog.h"
 
 using namespace mlir;
 
@@ -94,6 +95,7 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
         keptNames.push_back(start.getNames()[member]);
         continue;
       }
+      LDBG("drt-join-contractions") << "once for all replicas: " << product;
       OpBuilder builder(update);
       double scale = start.getMean() ? 1.0 / taskReplicas : 1.0;
       drt::MatmulUpdateOp::create(builder, FusedLoc::get(builder.getContext(), {product.getLoc(), update.getLoc()}),

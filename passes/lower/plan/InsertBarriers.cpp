@@ -8,6 +8,7 @@
 #include "passes/lower/plan/PlanOrder.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/DebugLog.h"
 
 using namespace mlir;
 
@@ -28,6 +29,7 @@ struct InsertBarriers : impl::InsertBarriersBase<InsertBarriers> {
         auto access = dyn_cast<drt::AccessInterface>(op);
         std::optional<Race> race = access ? order.findRace(access) : std::nullopt;
         if (race && race->earlier != &op) {
+          LDBG("drt-insert-barriers") << "between " << *race->earlier << " and " << op;
           OpBuilder builder(&op);
           order.advance(drt::BarrierOp::create(builder, op.getLoc()));
         }

@@ -7,6 +7,7 @@
 #include "passes/lower/Passes.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/plan/PlanOrder.h"
+#include "llvm/Support/DebugLog.h"
 
 using namespace mlir;
 
@@ -31,6 +32,8 @@ public:
     for (auto &[number, bucket] : reduced)
       if (isPiecewise(bucket))
         pipelined.insert(number);
+      else
+        LDBG("drt-pipeline-owners") << "bucket " << number << " comes whole: not all of it is its owners' alone";
     // What cannot come so keeps others from it, with which it is gathered.
     while (dropOne())
       ;
@@ -152,6 +155,8 @@ private:
         drt::GatherStartOp gather = gatherOf(variableOf(start, i));
         if (isComplete(gather) && isFinished(gather))
           continue;
+        LDBG("drt-pipeline-owners") << "bucket " << number << " comes whole: gather " << gather.getBucket()
+                                    << (isComplete(gather) ? " is finished before updates" : " has other variables");
         pipelined.remove(number);
         return true;
       }

@@ -23,6 +23,7 @@
 #include "passes/lower/plan/WorkEstimate.h"
 #include "passes/lower/program/ScopeNames.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/DebugLog.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -252,6 +253,7 @@ private:
   }
 
   Change apply(const Repetition &repetition) {
+    LDBG("drt-recompute-values") << repetition.operations.size() << " operations again for " << *repetition.reader;
     OpBuilder builder(repetition.reader);
     IRMapping again;
     Change change;
