@@ -21,6 +21,7 @@ def DescribeProgram : Pass<"drt-describe-program", "::mlir::ModuleOp"> {
     Option<"cores", "cores", "int64_t", "0", "cores that compute a replica's step; 0: one, and library calls as many as there are">,
     Option<"joint", "joint", "bool", "false", "the tasks, of one replica each, share their memory">,
   ];
+  let dependentDialects = ["::distc::drt::DRTDialect"];
 }
 
 def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {

@@ -6,16 +6,23 @@
 #include "launch/input_position.h"
 
 #include "checkpoint/checkpoint.h"
+#include "checkpoint/crc32c.h"
 #include "core/error.h"
 
 #include <fstream>
+#include <iterator>
 #include <sstream>
 #include <string_view>
 
 namespace drt {
 
 namespace {
-constexpr std::string_view stoppedKey = "stopped_when: ", randomKey = "random: ";
+constexpr std::string_view stoppedKey = "stopped_when: ", randomKey = "random: ", checksumKey = "crc32c: ";
+
+// The last line: without it a file that is cut, or that has lost a line, goes on with other numbers.
+std::string checksumLine(std::string_view text) {
+  return std::string(checksumKey) + std::to_string(maskCrc32c(crc32c(0, text.data(), text.size()))) + "\n";
+}
 } // namespace
 
 std::string inputPositionText(const InputPosition &position) {
@@ -30,14 +37,20 @@ std::string inputPositionText(const InputPosition &position) {
       text += " " + std::to_string(word);
     text += "\n";
   }
-  return text;
+  return text + checksumLine(text);
 }
 
 std::optional<InputPosition> readInputPosition(const std::string &prefix) {
   const std::string path = inputPath(prefix);
-  std::ifstream file(path);
-  if (!file)
+  std::ifstream whole(path);
+  if (!whole)
     return std::nullopt;
+  const std::string text{std::istreambuf_iterator<char>(whole), {}};
+  const size_t last = text.rfind(checksumKey);
+  if (last == std::string::npos || text.substr(last) != checksumLine(std::string_view(text).substr(0, last)))
+    throw Error(path + " is damaged: its checksum is not that of its lines; without the file the run goes on at the "
+                       "checkpoint's step times the batch");
+  std::istringstream file(text.substr(0, last));
   InputPosition read;
   std::string example, seed;
   // Without the newline a digit may be missing.

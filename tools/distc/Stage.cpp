@@ -90,8 +90,6 @@ void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTas
       said.set("ps", builder.getI64IntegerAttr(options.servers));
     if (options.oneProcessPerReplica)
       said.set("one_process_per_replica", builder.getUnitAttr());
-    if (options.padsBatch)
-      said.set("pad_batch", builder.getUnitAttr());
     if (!options.resources.empty())
       said.set("resources", builder.getStringAttr(options.resources));
   }
@@ -99,6 +97,10 @@ void noteCommand(ModuleOp module, const CompileOptions &options, bool severalTas
     said.set("cores_per_replica", builder.getI64IntegerAttr(options.coresPerReplica));
   if (options.maxMemory)
     said.set("max_memory", builder.getI64IntegerAttr(static_cast<int64_t>(options.maxMemory)));
+  if (options.padsBatch)
+    said.set("pad_batch", builder.getUnitAttr());
+  if (options.tls)
+    said.set("tls", builder.getUnitAttr());
   if (severalTasks)
     said.set("several_tasks", builder.getUnitAttr());
   module->setAttr(dfg::kCommandAttr, said.getDictionary(module.getContext()));
@@ -160,7 +162,9 @@ FailureOr<Stage> resume(ModuleOp module, CompileOptions &options) {
   if (auto bytes = said.getAs<IntegerAttr>("max_memory"); bytes && options.maxMemory == 0)
     options.maxMemory = static_cast<uint64_t>(bytes.getInt());
   options.asserts &= !said.contains("no_asserts");
-  options.padsBatch |= stage == Stage::Graph && said.contains("pad_batch");
+  options.tls |= said.contains("tls");
+  // In later stages it is done.
+  options.padsBatch |= said.contains("pad_batch") && (stage == Stage::Graph || options.emit == "graphdef");
   if (stage != Stage::Graph || options.saysWhere)
     return stage;
   // Where it runs is said as a whole.
