@@ -230,7 +230,8 @@ LogicalResult checkElastic(ModuleOp module) {
     if (task.getJob() == "ps")
       return module.emitError()
              << "--min-workers: the strategy has servers, which cannot come and go; take a strategy of all-reduces";
-  if (module->hasAttr(dist::kCouplingAttr))
+  // Of one replica the own part is the whole batch.
+  if (module->hasAttr(dist::kCouplingAttr) && topology->getReplicas() > 1)
     return module.emitError() << "--min-workers: the strategy has each replica see its own part of the batch "
                                  "(coupling: replica), so that other numbers "
                                  "of workers compute others; take one that computes what one replica does";
