@@ -6,12 +6,63 @@
 
 #include "dialects/dfg/ShapeFunctions.h"
 #include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/Numbers.h"
 #include "llvm/ADT/SmallSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
-namespace distc::dfg::shapes {
+namespace distc::dfg {
+
+std::optional<double> evaluateNumber(Value value, const ShapeContext &context, int depth) {
+  auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+  Operation *op = value.getDefiningOp();
+  if (!op || depth == 0 || !type || !type.hasStaticShape() || type.getNumElements() != 1)
+    return std::nullopt;
+  const bool isSingle = type.getElementType().isF32();
+  auto round = [&](double x) { return isSingle ? static_cast<double>(static_cast<float>(x)) : x; };
+  auto elements = context.getElements(value);
+  if (elements && elements->size() == 1 && elements->front().isConstant() && !elements->front().isBound())
+    return round(static_cast<double>(elements->front().getConstant()));
+  if ((!isSingle && !type.getElementType().isF64()) || op->getNumResults() != 1)
+    return std::nullopt;
+  if (auto constant = llvm::dyn_cast<ConstOp>(op)) {
+    auto known = llvm::dyn_cast<DenseElementsAttr>(constant.getValue());
+    if (!known)
+      return std::nullopt;
+    return (*known.value_begin<APFloat>()).convertToDouble();
+  }
+  SmallVector<double, 2> x;
+  const bool isMoved = op->hasTrait<Reshapes>();
+  for (Value operand : isMoved ? op->getOperands().take_front(1) : op->getOperands()) {
+    std::optional<double> next = evaluateNumber(operand, context, depth - 1);
+    if (!next)
+      return std::nullopt;
+    x.push_back(*next);
+  }
+  if ((op->hasTrait<Forwards>() || isMoved) && !x.empty())
+    return x[0];
+  // One operation in float64 on what float32 holds, rounded, is the operation in float32.
+  return llvm::TypeSwitch<Operation *, std::optional<double>>(op)
+      .Case<CastOp>([&](auto) { return round(x[0]); })
+      .Case<AddOp, AddV2Op>([&](auto) { return round(x[0] + x[1]); })
+      .Case<SubOp>([&](auto) { return round(x[0] - x[1]); })
+      .Case<MulOp>([&](auto) { return round(x[0] * x[1]); })
+      .Case<RealDivOp, DivOp, DivNoNanOp>(
+          [&](auto) { return x[1] == 0 ? std::nullopt : std::optional(round(x[0] / x[1])); })
+      .Case<ReciprocalOp, InvOp>([&](auto) { return x[0] == 0 ? std::nullopt : std::optional(round(1 / x[0])); })
+      .Case<NegOp>([&](auto) { return -x[0]; })
+      .Case<SquareOp>([&](auto) { return round(x[0] * x[0]); })
+      .Case<SqrtOp>([&](auto) { return x[0] < 0 ? std::nullopt : std::optional(round(std::sqrt(x[0]))); })
+      .Case<MaximumOp>([&](auto) { return std::max(x[0], x[1]); })
+      .Case<MinimumOp>([&](auto) { return std::min(x[0], x[1]); })
+      .Case<FloorOp>([&](auto) { return std::floor(x[0]); })
+      .Case<CeilOp>([&](auto) { return std::ceil(x[0]); })
+      .Case<RoundOp, RintOp>([&](auto) { return std::nearbyint(x[0]); })
+      .Default([](Operation *) { return std::nullopt; });
+}
+
+namespace shapes {
 
 // ---- Helpers ------------------------------------------------------------------------
 
@@ -497,50 +548,6 @@ LogicalResult selectRows(Operation *op, ShapeContext &context) {
   return success();
 }
 
-/// What float32 or float64 arithmetic on known sizes gives for a scalar, as kernels round it: a part of the batch
-/// (`0.7 * b`). None where something else is in it, or after `depth` nodes.
-static std::optional<double> evaluateFloat(Value value, const ShapeContext &context, int depth = 16) {
-  auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
-  Operation *op = value.getDefiningOp();
-  if (!op || depth == 0 || !type || !type.hasStaticShape() || type.getNumElements() != 1 || op->getNumResults() != 1)
-    return std::nullopt;
-  const bool isSingle = type.getElementType().isF32();
-  auto round = [&](double x) { return isSingle ? static_cast<double>(static_cast<float>(x)) : x; };
-  auto elements = context.getElements(value);
-  if (elements && elements->size() == 1 && elements->front().isConstant() && !elements->front().isBound())
-    return round(static_cast<double>(elements->front().getConstant()));
-  if (!isSingle && !type.getElementType().isF64())
-    return std::nullopt;
-  if (auto constant = llvm::dyn_cast<ConstOp>(op)) {
-    auto known = llvm::dyn_cast<DenseElementsAttr>(constant.getValue());
-    if (!known)
-      return std::nullopt;
-    return (*known.value_begin<APFloat>()).convertToDouble();
-  }
-  SmallVector<double, 2> x;
-  for (Value operand : op->getOperands()) {
-    std::optional<double> next = evaluateFloat(operand, context, depth - 1);
-    if (!next)
-      return std::nullopt;
-    x.push_back(*next);
-  }
-  if (op->hasTrait<Forwards>() && !x.empty())
-    return x[0];
-  // One operation in float64 on what float32 holds, rounded, is the operation in float32.
-  return llvm::TypeSwitch<Operation *, std::optional<double>>(op)
-      .Case<CastOp>([&](auto) { return round(x[0]); })
-      .Case<AddOp, AddV2Op>([&](auto) { return round(x[0] + x[1]); })
-      .Case<SubOp>([&](auto) { return round(x[0] - x[1]); })
-      .Case<MulOp>([&](auto) { return round(x[0] * x[1]); })
-      .Case<RealDivOp>([&](auto) { return x[1] == 0 ? std::nullopt : std::optional(round(x[0] / x[1])); })
-      .Case<MaximumOp>([&](auto) { return std::max(x[0], x[1]); })
-      .Case<MinimumOp>([&](auto) { return std::min(x[0], x[1]); })
-      .Case<FloorOp>([&](auto) { return std::floor(x[0]); })
-      .Case<CeilOp>([&](auto) { return std::ceil(x[0]); })
-      .Case<RoundOp, RintOp>([&](auto) { return std::nearbyint(x[0]); })
-      .Default([](Operation *) { return std::nullopt; });
-}
-
 LogicalResult cast(Operation *op, ShapeContext &context) {
   if (auto shape = context.getShape(op->getOperand(0)))
     context.setShape(op->getResult(0), *shape);
@@ -553,7 +560,7 @@ LogicalResult cast(Operation *op, ShapeContext &context) {
   if (elements)
     context.setElements(op->getResult(0), std::move(*elements));
   else if (Type type = getElementTypeOrSelf(op->getResult(0)); type.isInteger(32) || type.isInteger(64))
-    if (std::optional<double> known = evaluateFloat(op->getOperand(0), context); known && std::abs(*known) < (1 << 30))
+    if (std::optional<double> known = evaluateNumber(op->getOperand(0), context); known && std::abs(*known) < (1 << 30))
       context.setElements(op->getResult(0), {Dim(static_cast<int64_t>(*known))});
   return success();
 }
@@ -1883,4 +1890,5 @@ LogicalResult fromSizes(Operation *op, ShapeContext &context) {
   return success(succeeded(sizes));
 }
 
-} // namespace distc::dfg::shapes
+} // namespace shapes
+} // namespace distc::dfg

@@ -108,6 +108,10 @@ private:
     auto sizes = sizesOf(operand);
     return sizes ? std::optional<int64_t>(sizes->size()) : std::nullopt;
   }
+  /// A place in the batch's axis in terms of the batch, where the graph has it as a number: that of rows which follow
+  /// each other in segments of as many. Segments are cut where they begin and end, so that a number that is no
+  /// multiple of the batch's size, or another one, is none of these.
+  Dim asRows(Dim at) const { return fixed ? fixed->asRows(at) : at; }
   std::optional<Dims> elementsOf(unsigned operand) const { return shapes.getElements(op->getOperand(operand)); }
   std::optional<int64_t> constantOf(unsigned operand) const { return shapes.getConstant(op->getOperand(operand)); }
   bool anySharded(ArrayRef<unsigned> operands) const {
@@ -163,7 +167,14 @@ private:
   BatchPlacement slice();
   BatchPlacement stridedSlice();
   BatchPlacement stridedSliceGrad();
+  struct SliceOfRows {
+    int64_t resultAxis; // of the batch's axis
+    Dim begin, size;
+    bool isWhole; // all rows are taken
+  };
+  std::optional<SliceOfRows> resolveRows(const Dims &sizes, int64_t axis) const;
   BatchPlacement pad();
+  BatchPlacement amongZeros(const BatchAxis &rows, int64_t axis, Dim begin, Dim size) const;
   BatchPlacement gather();
   BatchPlacement gatherNd();
   BatchPlacement segments(bool sums);
@@ -548,64 +559,95 @@ BatchPlacement Rules::slice() {
   for (auto [axis, from] : llvm::enumerate(*begin))
     if (static_cast<int64_t>(axis) != found.axis && !from.isConstant())
       return unknown;
-  auto taken = cutRows(found, (*begin)[found.axis], (*to)[found.axis]);
+  auto taken = cutRows(found, asRows((*begin)[found.axis]), asRows((*to)[found.axis]));
   if (!taken)
     return unknown;
   found.segments = *taken;
   return along(found);
 }
 
-BatchPlacement Rules::stridedSlice() {
-  auto sizes = sizesOf(0), begin = elementsOf(1), end = elementsOf(2);
+/// Of a strided slice of `sizes`, or its gradient, what it does, and where it has the rows of the batch's axis in terms
+/// of the batch. Where the graph has the batch as a number a slice [0, 32) of 2b rows has no size by itself: with
+/// numbers for all it has, as long as no place of another axis is one that depends on the batch.
+std::optional<Rules::SliceOfRows> Rules::resolveRows(const Dims &sizes, int64_t axis) const {
+  auto begin = elementsOf(1), end = elementsOf(2);
   auto strides = shapes.getConstants(op->getOperand(3));
-  if (!sizes || !begin || !end || !strides)
-    return unknown;
-  auto slice = dfg::shapes::resolveStridedSlice(op, *sizes, *begin, *end, *strides);
-  int64_t from = axes[0]->axis;
-  if (!slice || !startsAlike(*slice, from) || slice->stride[from] != 1)
-    return unknown;
-  auto *to = llvm::find(slice->resultAxes, from);
-  if (to == slice->resultAxes.end())
+  if (!begin || !end || !strides)
+    return std::nullopt;
+  auto slice = dfg::shapes::resolveStridedSlice(op, sizes, *begin, *end, *strides);
+  auto areConstant = [](ArrayRef<Dim> dims) { return llvm::all_of(dims, [](Dim dim) { return dim.isConstant(); }); };
+  if (!slice && fixed && areConstant(*begin) && areConstant(*end))
+    slice = dfg::shapes::resolveStridedSlice(
+        op, llvm::map_to_vector<4>(sizes, [&](Dim dim) { return fixed->asNumber(dim); }), *begin, *end, *strides);
+  if (!slice || !startsAlike(*slice, axis) || slice->stride[axis] != 1)
+    return std::nullopt;
+  auto *at = llvm::find(slice->resultAxes, axis);
+  if (at == slice->resultAxes.end())
+    return std::nullopt;
+  const Dim size = slice->size[axis];
+  return SliceOfRows{at - slice->resultAxes.begin(), asRows(slice->begin[axis]), asRows(size),
+                     size == sizes[axis] || (fixed && size == fixed->asNumber(sizes[axis]))};
+}
+
+BatchPlacement Rules::stridedSlice() {
+  auto sizes = sizesOf(0);
+  auto slice = sizes ? resolveRows(*sizes, axes[0]->axis) : std::nullopt;
+  if (!slice)
     return unknown;
   BatchAxis found = *axes[0];
-  if (!(slice->size[from] == (*sizes)[from])) {
-    auto taken = cutRows(found, slice->begin[from], slice->size[from]);
+  if (!slice->isWhole) {
+    auto taken = cutRows(found, slice->begin, slice->size);
     if (!taken)
       return unknown;
     found.segments = *taken;
   }
-  return moved(found, to - slice->resultAxes.begin());
+  return moved(found, slice->resultAxis);
 }
 
 BatchPlacement Rules::stridedSliceGrad() {
   auto sizes = shapes.getShape(op->getResult(0));
-  auto begin = elementsOf(1), end = elementsOf(2);
-  auto strides = shapes.getConstants(op->getOperand(3));
   auto at = sizes ? findBatchSize(*sizes) : std::nullopt;
-  if (!at || !begin || !end || !strides || !axes[4])
+  auto slice = at && axes[4] ? resolveRows(*sizes, *at) : std::nullopt;
+  if (!slice || slice->resultAxis != axes[4]->axis)
     return unknown;
-  auto slice = dfg::shapes::resolveStridedSlice(op, *sizes, *begin, *end, *strides);
-  if (!slice || !startsAlike(*slice, *at) || slice->stride[*at] != 1)
-    return unknown;
-  auto *from = llvm::find(slice->resultAxes, *at);
-  if (from == slice->resultAxes.end() || from - slice->resultAxes.begin() != axes[4]->axis)
-    return unknown;
-  if (slice->size[*at] == (*sizes)[*at])
+  if (slice->isWhole)
     return moved(*axes[4], *at);
+  // Where the graph has the shape as numbers, zeros are segments as good as any of their size.
+  if (fixed && !axes[0])
+    return amongZeros(*axes[4], *at, slice->begin, (*sizes)[*at]);
   // Some segments of what was sliced; the others are zeros.
   if (!axes[0] || axes[0]->axis != *at || axes[0]->uniform || !(Dim::batch(sum(axes[0]->segments)) == (*sizes)[*at]))
     return unknown;
-  auto taken = cutRows(*axes[0], slice->begin[*at], slice->size[*at]);
+  auto taken = cutRows(*axes[0], slice->begin, slice->size);
   return taken && (axes[4]->uniform || axes[4]->segments == *taken) ? along(*axes[0]) : unknown;
 }
 
 BatchPlacement Rules::pad() {
-  auto paddings = elementsOf(1);
+  auto paddings = elementsOf(1), sizes = shapes.getShape(op->getResult(0));
   size_t axis = axes[0]->axis;
-  if (!onlySharded(0) || !paddings || paddings->size() < 2 * axis + 2 || !((*paddings)[2 * axis] == Dim(0)) ||
-      !((*paddings)[2 * axis + 1] == Dim(0)))
+  if (!onlySharded(0) || !paddings || paddings->size() < 2 * axis + 2)
     return unknown;
-  return along(*axes[0]);
+  const Dim before = (*paddings)[2 * axis], behind = (*paddings)[2 * axis + 1];
+  if (before == Dim(0) && behind == Dim(0))
+    return along(*axes[0]);
+  // The gradient of a slice.
+  if (!fixed || !llvm::isa<dfg::PadOp>(op) || !sizes)
+    return unknown;
+  return amongZeros(*axes[0], axes[0]->axis, asRows(before), (*sizes)[axis]);
+}
+
+/// Rows from `begin` on, in an axis of `size` in which all others are zeros, alike in every segment.
+BatchPlacement Rules::amongZeros(const BatchAxis &rows, int64_t axis, Dim begin, Dim size) const {
+  const Dim all = asRows(size);
+  if (!begin.isKnown() || !all.isKnown())
+    return unknown;
+  const int64_t own = sum(rows.segments), behind = all.getScale() - begin.getScale() - own;
+  if (begin.getScale() < 0 || behind < 0 || all.getScale() > static_cast<int64_t>(kMaxSegments))
+    return unknown;
+  BatchAxis found{axis, Segments(begin.getScale(), 1), false};
+  found.segments.append(rows.uniform ? Segments(own, 1) : Segments(rows.segments));
+  found.segments.append(behind, 1);
+  return along(found);
 }
 
 BatchPlacement Rules::gather() {

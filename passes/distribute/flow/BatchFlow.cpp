@@ -334,6 +334,10 @@ std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const
   // Rows without elements are rows of the batch's examples still.
   if (!elements || (elements->empty() && hasBatchSize(result)))
     return std::nullopt;
+  // Nor do the numbers of rows that the graph has as constants say what the rows of the whole batch are.
+  if (fixed && !op->hasTrait<dfg::AsksShapes>() &&
+      llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Sharded; }))
+    return std::nullopt;
   bool known = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isKnown(); });
   bool constant = llvm::none_of(*elements, [](dfg::Dim dim) { return dim.dependsOnBatch(); });
   bool multiple = llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isMultipleOfBatch(); });
@@ -440,11 +444,20 @@ static std::optional<double> getDegree(Operation *op) {
   return std::nullopt;
 }
 
+/// Whether op gives constants on as they are, or some of their elements: they are numbers of the same sizes still.
+static bool keepsConstants(Operation *op) {
+  return op->hasTrait<dfg::Forwards>() || choosesElements(op) ||
+         llvm::isa<dfg::FillOp, dfg::TileOp, dfg::BroadcastToOp, dfg::ZerosLikeOp, dfg::OnesLikeOp>(op);
+}
+
 /// The scale of op's result, before a sum over the batch; none where it has none.
 std::optional<int> BatchFlow::getScale(Operation *op, ArrayRef<Value> linear, ArrayRef<Value> others,
                                        bool &zero) const {
   bool zeroOthers = false;
   dfg::Linearity linearity = getLinearity(op);
+  // A number that counts somewhere is larger of the whole batch: a product is as well; of what else is made of it, but
+  // for another constant, nothing is known.
+  auto isOfCounts = [&](Value value) { return fixed && get(value).scale == 0 && fixed.getScale(value) != 0; };
   // What divides rows that differ is a number of its own, but where their gradients are copies that it counts.
   auto isRows = [&](Value value) { return get(value).kind == Flow::Sharded && !get(value).batch.uniform; };
   if (op->hasTrait<dfg::Divides>() && linear.size() == 1) {
@@ -454,9 +467,16 @@ std::optional<int> BatchFlow::getScale(Operation *op, ArrayRef<Value> linear, Ar
       return std::nullopt;
     const bool counts =
         fixed && fixed.counts(others.front()) && (!isRows(linear.front()) || fixed.countsCopies(others.front()));
-    int count = counts ? 1 : *divisor.scale;
-    return zero ? 0 : *dividend.scale - count;
+    // What is made of a number that counts, and counts nothing itself.
+    if (isOfCounts(others.front()) && !fixed.getScale(others.front()))
+      return std::nullopt;
+    std::optional<int> power = isOfCounts(linear.front()) ? fixed.getScale(linear.front()) : 0;
+    int count = counts && *divisor.scale == 0 ? 1 : *divisor.scale;
+    return zero ? 0 : add(power, *dividend.scale - count);
   }
+  if (!llvm::isa<dfg::MulOp>(op) && !keepsConstants(op) && !(fixed && fixed.isComputed(op)) &&
+      (llvm::any_of(linear, isOfCounts) || llvm::any_of(others, isOfCounts)))
+    return std::nullopt;
   std::optional<int> otherScale = getCommonScale(others, *this, zeroOthers);
   if (linearity == dfg::Linearity::None) {
     std::optional<double> degree = getDegree(op);
@@ -474,7 +494,11 @@ std::optional<int> BatchFlow::getScale(Operation *op, ArrayRef<Value> linear, Ar
   for (Value value : linear) {
     zero |= get(value).zero;
     scale = add(scale, get(value).scale);
-    if (fixed && llvm::isa<dfg::MulOp>(op) && fixed.isShare(value) && llvm::none_of(linear, isRows))
+    if (!llvm::isa<dfg::MulOp>(op) || !isOfCounts(value))
+      continue;
+    if (std::optional<int> power = fixed.getScale(value); power != -1)
+      scale = add(scale, power);
+    else if (llvm::none_of(linear, isRows))
       scale = add(scale, -1);
   }
   return zero ? std::optional<int>(0) : scale;
@@ -945,9 +969,19 @@ SmallVector<dfg::Dims> BatchFlow::restoreBatchAxis(Operation *op) {
       shapes.setShape(result, std::move(*rows));
       continue;
     }
-    if (!sizes || sizes->empty() || llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); }))
+    if (!sizes || sizes->empty())
       continue;
     dfg::Dim &first = sizes->front();
+    // What a slice leaves of 2b rows, or a padding adds to them: 2b - 32.
+    if (first.isKnown() && first.dependsOnBatch() && !first.isMultipleOfBatch() && isSharded &&
+        llvm::none_of(ArrayRef(*sizes).drop_front(), [](dfg::Dim size) { return size.dependsOnBatch(); }))
+      if (dfg::Dim rows = fixed.asRows(first); rows.isKnown() && rows.getScale() > 0) {
+        first = rows;
+        shapes.setShape(result, std::move(*sizes));
+        continue;
+      }
+    if (llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); }))
+      continue;
     bool lost = !first.isKnown();
     int64_t size = first.isConstant() ? first.getConstant() : type && !type.isDynamicDim(0) ? type.getDimSize(0) : -1;
     if (size <= 0 || size % fixed.size || (!lost && isSharded && sumsOverBatch(op)))
@@ -961,11 +995,14 @@ SmallVector<dfg::Dims> BatchFlow::restoreBatchAxis(Operation *op) {
 /// Visits a node of a graph that fixes its batch.
 void BatchFlow::visitFixed(Operation *op, bool learns) {
   SmallVector<dfg::Dims> old = restoreBatchAxis(op);
+  fixed.noteComputed(op, shapes);
   visit(op);
   if (llvm::isa<dfg::ConstOp>(op) && fixed.makesRows(op)) {
     Flow flow;
     flow.kind = Flow::Sharded;
     flow.batch = {0, {(*shapes.getShape(op->getResult(0)))[0].getScale()}, true};
+    if (ArrayRef<int64_t> segments = fixed.getSegments(op); !segments.empty())
+      flow.batch = {0, {segments.begin(), segments.end()}, false};
     flow.zero = isZeroConstant(op);
     flows[op->getResult(0)] = std::move(flow);
   }
@@ -996,11 +1033,26 @@ void BatchFlow::learn(Operation *op) {
       return rankOf(value) == rank &&
              (get(value).isSharded(0) || (get(value).kind == Flow::Local && sizes->front().isMultipleOfBatch()));
     };
-    if (rank > 0 && llvm::any_of(op->getOperands(), hasRows))
+    if (rank > 0 && llvm::any_of(op->getOperands(), hasRows)) {
+      SmallVector<int64_t> segments;
+      for (Value operand : op->getOperands())
+        if (const Flow &at = get(operand); rankOf(operand) == rank && at.isSharded(0) && !at.batch.uniform)
+          segments.assign(at.batch.segments.begin(), at.batch.segments.end());
+      // What is joined along the batch's axis lies behind the batch's rows, not beside them.
+      if (llvm::isa<dfg::ConcatV2Op>(op))
+        segments.clear();
       for (Value operand : op->getOperands())
         if (rankOf(operand) == rank && get(operand).kind != Flow::Sharded)
-          fixed.noteRows(operand, shapes);
+          fixed.noteRows(operand, shapes, segments);
+    }
   }
+  // Of each row of logits the class, or classes, of one example.
+  if (llvm::isa<dfg::SparseSoftmaxCrossEntropyWithLogitsOp, dfg::SoftmaxCrossEntropyWithLogitsOp>(op))
+    for (unsigned operand : {0u, 1u})
+      if (const Flow &rows = get(op->getOperand(operand));
+          rows.isSharded(0) && get(op->getOperand(1 - operand)).kind != Flow::Sharded)
+        fixed.noteRows(op->getOperand(1 - operand), shapes,
+                       rows.batch.uniform ? ArrayRef<int64_t>() : ArrayRef<int64_t>(rows.batch.segments));
   auto isSum = [&](Value value) {
     const Flow &at = get(value);
     return !at.zero && at.scale && *at.scale >= 1 && (at.kind != Flow::Sharded || at.batch.uniform);
@@ -1022,11 +1074,11 @@ void BatchFlow::learn(Operation *op) {
     fixed.noteOtherTerms(op->getOperand(0), op->getOperand(1), axisOf);
   if (fixed.learned)
     return;
-  if (divides && fixed.question == FixedBatch::Counts && isSum(op->getOperand(0)))
+  if (divides && fixed.question == FixedBatch::Counts && isSum(op->getOperand(0)) && get(op->getOperand(1)).scale == 0)
     fixed.noteCount(op->getOperand(0), op->getOperand(1), axisOf);
   if (llvm::isa<dfg::MulOp>(op) && fixed.question == FixedBatch::Shares)
     for (unsigned operand : {0u, 1u})
-      if (isSum(op->getOperand(operand)))
+      if (isSum(op->getOperand(operand)) && get(op->getOperand(1 - operand)).scale == 0)
         fixed.noteShare(op->getOperand(operand), op->getOperand(1 - operand), axisOf);
 }
 
@@ -1050,6 +1102,26 @@ LogicalResult BatchFlow::revisit(Operation *op) {
   return success();
 }
 
+/// Whether the constant that `factor` is scales rows of the examples elsewhere, which nothing made larger than a
+/// replica's: there it is a number of its own, whatever the batch is (`x + 0.1 * f(x)`), and being one node it is the
+/// same number beside the gradients of these rows.
+bool BatchFlow::isNumberOfRows(Operation *op, Value factor) const {
+  auto areRows = [&](Value value) {
+    const Flow &at = get(value);
+    return at.kind == Flow::Sharded && !at.batch.uniform && !at.zero;
+  };
+  if (op->getNumOperands() != 2 || fixed.isOfBatch(factor) ||
+      !areRows(op->getOperand(op->getOperand(0) == factor ? 1 : 0)))
+    return false;
+  return llvm::any_of(factor.getUsers(), [&](Operation *user) {
+    if (user == op || user->getNumOperands() != 2 || user->getNumResults() != 1 ||
+        (!llvm::isa<dfg::MulOp>(user) && !(user->hasTrait<dfg::Divides>() && user->getOperand(1) == factor)))
+      return false;
+    Value rows = user->getOperand(user->getOperand(0) == factor ? 1 : 0);
+    return areRows(rows) && areRows(user->getResult(0)) && get(rows).scale == 0 && getGrowth(rows) == 0;
+  });
+}
+
 std::optional<int> BatchFlow::findGrowth(Operation *op, unsigned result) const {
   if (llvm::isa<dfg::UpdateInterface>(op))
     return 0;
@@ -1059,7 +1131,7 @@ std::optional<int> BatchFlow::findGrowth(Operation *op, unsigned result) const {
   }
   if (auto size = llvm::dyn_cast<dist::WholeSizeOp>(op))
     return llvm::any_of(size.getFactors(), [](int64_t factor) { return factor != 1; }) ? 1 : 0;
-  auto isConstant = [](Value value) { return FixedBatch::getConstant(value) != nullptr; };
+  auto isConstant = [&](Value value) { return fixed.getConstant(value) != nullptr; };
   if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op); reduce && reduce.getCoupling()) {
     std::optional<int> growth = getGrowth(reduce.getGradients()[result]);
     return growth && reduce.getReduction() == dist::Reduction::Sum ? std::optional(*growth + 1) : growth;
@@ -1071,7 +1143,7 @@ std::optional<int> BatchFlow::findGrowth(Operation *op, unsigned result) const {
   };
   if ((llvm::isa<dfg::MulOp>(op) || op->hasTrait<dfg::Divides>()) && llvm::any_of(op->getOperands(), grows))
     for (Value operand : op->getOperands())
-      if (fixed.mayCount(op, operand))
+      if (fixed.mayCount(op, operand) && !isNumberOfRows(op, operand))
         return std::nullopt;
   if (llvm::all_of(op->getOperands(), [&](Value operand) { return getGrowth(operand) == 0; }))
     return 0;
@@ -1139,12 +1211,17 @@ Operation *BatchFlow::findSampleSize(Operation *op) const {
 Operation *BatchFlow::findFixedSize(Operation *op) const {
   if (!llvm::isa<dfg::ScalarInterface, dfg::AssignAddOp, dfg::AssignSubOp>(op))
     return nullptr;
-  // What is computed of sizes follows from them.
-  if (llvm::any_of(op->getResults(), [&](Value result) { return shapes.getElements(result).has_value(); }))
+  // What is computed of sizes follows from them; what of constants is a number of another one.
+  if (fixed.isComputed(op) ||
+      llvm::any_of(op->getResults(), [&](Value result) { return shapes.getElements(result).has_value(); }))
     return nullptr;
-  for (Value operand : op->getOperands())
+  for (Value operand : op->getOperands()) {
     if (Operation *number = fixed.findSize(operand))
       return number;
+    // What adds up examples adds those of a share.
+    if (Operation *number = llvm::isa<dfg::AssignAddOp, dfg::AssignSubOp>(op) ? fixed.findCount(operand) : nullptr)
+      return number;
+  }
   return nullptr;
 }
 

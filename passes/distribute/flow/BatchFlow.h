@@ -123,6 +123,7 @@ private:
   void visitFixed(mlir::Operation *op, bool learns);
   void learn(mlir::Operation *op);
   void visit(mlir::Operation *op);
+  bool isNumberOfRows(mlir::Operation *op, mlir::Value factor) const;
   std::optional<int> findGrowth(mlir::Operation *op, unsigned result) const;
   bool visitSynchronizer(mlir::Operation *op);
   bool visitCoupling(mlir::Operation *op);

@@ -5,7 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/flow/FixedBatch.h"
+#include "dialects/dfg/Numbers.h"
+#include "dialects/dfg/ShapeFunctions.h"
 #include "dialects/dist/Dist.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/flow/BatchAxis.h"
 #include <cmath>
 #include <set>
@@ -29,10 +32,11 @@ bool makesSplat(Operation *op) {
   return llvm::isa<dfg::FillOp, dfg::ZerosLikeOp, dfg::OnesLikeOp>(op);
 }
 
-/// Answers about values, each found once.
+/// Answers about values, each found once. `runs`: how many indices, one behind the other, are to be alike, for each
+/// such run; none where all along an axis are.
 class AlikeRows {
 public:
-  explicit AlikeRows(const dfg::ShapeContext &shapes) : shapes(shapes) {}
+  explicit AlikeRows(const dfg::ShapeContext &shapes, ArrayRef<int64_t> runs = {}) : shapes(shapes), runs(runs) {}
 
   /// Whether `value` has the same for every index along `axis`, or no such axis.
   bool isAlike(Value value, int64_t axis, int depth) {
@@ -57,8 +61,10 @@ private:
 
   bool findSplat(Value value, int depth);
   bool findAlike(Value value, int64_t axis, int depth);
+  bool isJoinedOfRuns(Operation *op, int64_t axis, int depth) const;
 
   const dfg::ShapeContext &shapes;
+  SmallVector<int64_t> runs;
   llvm::DenseMap<std::pair<Value, int64_t>, bool> alike;
   llvm::DenseMap<Value, bool> splats;
 };
@@ -92,8 +98,8 @@ SmallVector<unsigned> getRowOperands(Operation *op) {
   return keepsRows ? SmallVector<unsigned>{0} : SmallVector<unsigned>();
 }
 
-/// Whether the rows of a constant along `axis` are alike.
-bool areRowsAlike(DenseElementsAttr elements, int64_t axis) {
+/// Whether the rows of a constant along `axis` are alike, all or in each of `runs`.
+bool areRowsAlike(DenseElementsAttr elements, int64_t axis, ArrayRef<int64_t> runs) {
   // What somebody typed; a table is not.
   constexpr int64_t kMaxElements = 1 << 16;
   if (elements.getNumElements() > kMaxElements)
@@ -102,10 +108,20 @@ bool areRowsAlike(DenseElementsAttr elements, int64_t axis) {
   int64_t inner = 1, rows = sizes[axis];
   for (int64_t size : sizes.drop_front(axis + 1))
     inner *= size;
+  // The first row of the run of each.
+  SmallVector<int64_t> firsts;
+  for (int64_t run : runs)
+    firsts.append(run, static_cast<int64_t>(firsts.size()));
+  if (runs.empty())
+    firsts.assign(rows, 0);
+  if (static_cast<int64_t>(firsts.size()) != rows)
+    return false;
   auto values = elements.getValues<Attribute>();
-  for (int64_t i = 0, count = elements.getNumElements(); i < count; ++i)
-    if (int64_t first = i / (inner * rows) * (inner * rows) + i % inner; values[i] != values[first])
+  for (int64_t i = 0, count = elements.getNumElements(); i < count; ++i) {
+    const int64_t row = i / inner % rows;
+    if (values[i] != values[i + (firsts[row] - row) * inner])
       return false;
+  }
   return true;
 }
 
@@ -132,7 +148,7 @@ bool AlikeRows::findAlike(Value value, int64_t axis, int depth) {
   };
   if (auto constant = llvm::dyn_cast<dfg::ConstOp>(op)) {
     auto elements = llvm::dyn_cast<DenseElementsAttr>(constant.getValue());
-    return elements && elements.getType().getRank() == rank && areRowsAlike(elements, axis);
+    return elements && elements.getType().getRank() == rank && areRowsAlike(elements, axis, runs);
   }
   if (isElementwise(op) || llvm::isa<dfg::BroadcastToOp>(op)) {
     unsigned count = llvm::isa<dfg::BroadcastToOp>(op) ? 1 : op->getNumOperands();
@@ -142,7 +158,7 @@ bool AlikeRows::findAlike(Value value, int64_t axis, int depth) {
     return true;
   }
   if (llvm::isa<dfg::TileOp>(op))
-    return isOperandAlike(0, axis);
+    return runs.empty() && isOperandAlike(0, axis);
   if (llvm::isa<dfg::ExpandDimsOp>(op)) {
     auto added = normalize(shapes.getConstant(op->getOperand(1)), rank);
     return added && *added != axis && isOperandAlike(0, axis - (*added < axis));
@@ -165,7 +181,10 @@ bool AlikeRows::findAlike(Value value, int64_t axis, int depth) {
     return axis == 0 ? isOperandAlike(0, product.getTransposeA() ? 1 : 0)
                      : isOperandAlike(1, product.getTransposeB() ? 0 : 1);
   if (llvm::isa<dfg::SplitOp>(op))
-    return isOperandAlike(1, axis);
+    return runs.empty() && isOperandAlike(1, axis);
+  if (llvm::isa<dfg::ConcatV2Op>(op) && !runs.empty() &&
+      normalize(shapes.getConstant(op->getOperands().back()), rank) == axis)
+    return isJoinedOfRuns(op, axis, depth);
   if (llvm::isa<dfg::ConcatV2Op>(op)) {
     for (unsigned operand = 0; operand + 1 < op->getNumOperands(); ++operand)
       if (!isOperandAlike(operand, axis))
@@ -175,10 +194,59 @@ bool AlikeRows::findAlike(Value value, int64_t axis, int depth) {
   return false;
 }
 
+/// Where op, the gradient of a slice, has the rows of its operand among zeros.
+std::optional<int64_t> findBegin(Operation *op, const dfg::ShapeContext &shapes) {
+  if (llvm::isa<dfg::PadOp>(op)) {
+    auto paddings = shapes.getConstants(op->getOperand(1));
+    return paddings && !paddings->empty() ? std::optional(paddings->front()) : std::nullopt;
+  }
+  if (!llvm::isa<dfg::StridedSliceGradOp>(op))
+    return std::nullopt;
+  auto sizes = shapes.getElements(op->getOperand(0)), begin = shapes.getElements(op->getOperand(1)),
+       end = shapes.getElements(op->getOperand(2));
+  auto strides = shapes.getConstants(op->getOperand(3));
+  if (!sizes || !begin || !end || !strides)
+    return std::nullopt;
+  auto slice = dfg::shapes::resolveStridedSlice(op, *sizes, *begin, *end, *strides);
+  if (!slice || slice->resultAxes.empty() || slice->resultAxes.front() != 0 || slice->stride[0] != 1 ||
+      !slice->begin[0].isConstant())
+    return std::nullopt;
+  return slice->begin[0].getConstant();
+}
+
+/// Runs that begin and end where `size` of them, from `begin` on, do; none where one goes on beyond.
+std::optional<SmallVector<int64_t>> cutRuns(ArrayRef<int64_t> runs, int64_t begin, int64_t size) {
+  SmallVector<int64_t> taken;
+  int64_t at = 0, total = 0;
+  for (int64_t run : runs) {
+    if (at >= begin && at + run <= begin + size) {
+      taken.push_back(run);
+      total += run;
+    }
+    at += run;
+  }
+  return total == size ? std::optional(taken) : std::nullopt;
+}
+
+/// Of a concatenation along `axis`: whether each operand has runs that begin and end with it.
+bool AlikeRows::isJoinedOfRuns(Operation *op, int64_t axis, int depth) const {
+  int64_t begin = 0;
+  for (Value operand : op->getOperands().drop_back()) {
+    auto sizes = shapes.getShape(operand);
+    if (!sizes || static_cast<int64_t>(sizes->size()) <= axis || !(*sizes)[axis].isConstant())
+      return false;
+    const int64_t size = (*sizes)[axis].getConstant();
+    auto own = cutRuns(runs, begin, size);
+    if (!own || !AlikeRows(shapes, *own).isAlike(operand, axis, depth - 1))
+      return false;
+    begin += size;
+  }
+  return true;
+}
+
 /// The number that all elements of a constant are.
-std::optional<double> getNumber(Operation *op) {
-  auto constant = llvm::dyn_cast_if_present<dfg::ConstOp>(op);
-  auto splat = constant ? llvm::dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
+std::optional<double> getSplatNumber(dfg::ConstOp constant) {
+  auto splat = llvm::dyn_cast<SplatElementsAttr>(constant.getValue());
   if (!splat)
     return std::nullopt;
   if (llvm::isa<FloatType>(splat.getElementType())) {
@@ -190,6 +258,27 @@ std::optional<double> getNumber(Operation *op) {
   if (splat.getElementType().isInteger())
     return static_cast<double>(splat.getSplatValue<APInt>().getSExtValue());
   return std::nullopt;
+}
+
+/// Whether op's result is the number that its operand is: one that goes on unchanged, or as a type that holds it.
+bool keepsNumber(Operation *op) {
+  if (op->hasTrait<dfg::Forwards>())
+    return true;
+  if (!llvm::isa<dfg::CastOp>(op))
+    return false;
+  Type from = getElementTypeOrSelf(op->getOperand(0)), to = getElementTypeOrSelf(op->getResult(0));
+  return !to.isInteger(1) && !(llvm::isa<FloatType>(from) && to.isInteger());
+}
+
+/// Whether op's result `number`, of elements of a constant, has the first of them, or of a shape the rows: what is
+/// taken of a shape behind its first size is no number of rows.
+bool takesFirst(Operation *op, unsigned number, const dfg::ShapeContext &shapes) {
+  if (llvm::isa<dfg::UnpackOp, dfg::SplitOp, dfg::SplitVOp>(op))
+    return number == 0;
+  if (!llvm::isa<dfg::SliceOp, dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op>(op))
+    return true;
+  auto from = shapes.getConstants(op->getOperand(1));
+  return from && llvm::is_contained(*from, 0);
 }
 
 /// Whether numbers differ by no more than how they are rounded.
@@ -270,7 +359,38 @@ private:
         counts.ofRows.insert(own.ofRows.begin(), own.ofRows.end());
         counts.others.insert(own.others.begin(), own.others.end());
       }
+    if (op->hasTrait<dfg::Adds>() || llvm::isa<dfg::AddNOp>(op))
+      addSummands(sum, counts, depth);
     return counts;
+  }
+
+  /// Sums of as many terms each have so many times their number together.
+  void addSummands(Value sum, TermCounts &counts, int depth) {
+    SmallVector<Value> summands, worklist = {sum};
+    constexpr size_t kMaxSummands = 1024;
+    while (!worklist.empty() && summands.size() + worklist.size() < kMaxSummands) {
+      Value value = worklist.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (op && (op->hasTrait<dfg::Adds>() || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::AddNOp>(op)))
+        llvm::append_range(worklist, op->getOperands());
+      else
+        summands.push_back(value);
+    }
+    if (!worklist.empty() || summands.empty())
+      return;
+    const auto times = static_cast<int64_t>(summands.size());
+    std::optional<TermCounts> common;
+    for (Value summand : summands) {
+      TermCounts own = count(summand, depth - 1);
+      if (!common)
+        common = own;
+      std::erase_if(common->ofRows, [&](int64_t number) { return !own.ofRows.count(number); });
+      std::erase_if(common->others, [&](int64_t number) { return !own.others.count(number); });
+    }
+    for (int64_t number : common->ofRows)
+      counts.ofRows.insert(number * times);
+    for (int64_t number : common->others)
+      counts.others.insert(number * times);
   }
 
   TermCounts addAxes(Value terms, Value sum, int depth) {
@@ -316,15 +436,37 @@ private:
 
 } // namespace
 
-bool FixedBatch::isAlikeAlong(Value value, int64_t axis, const dfg::ShapeContext &shapes) const {
-  return AlikeRows(shapes).isAlike(value, axis, kMaxDepth);
+bool FixedBatch::isAlikeAlong(Value value, int64_t axis, const dfg::ShapeContext &shapes,
+                              ArrayRef<int64_t> segments) const {
+  if (AlikeRows(shapes).isAlike(value, axis, kMaxDepth))
+    return true;
+  if (segments.size() < 2)
+    return false;
+  auto runs = llvm::map_to_vector(segments, [&](int64_t segment) { return segment * size; });
+  return AlikeRows(shapes, runs).isAlike(value, axis, kMaxDepth);
 }
 
-void FixedBatch::noteRows(Value value, const dfg::ShapeContext &shapes) {
-  SmallVector<Value> worklist = {value};
+dfg::Dim FixedBatch::asNumber(dfg::Dim rows) const {
+  if (!rows.isKnown() || rows.dependsOnWholeBatch())
+    return {};
+  return rows.getScale() * size + rows.getOffset();
+}
+
+dfg::Dim FixedBatch::asRows(dfg::Dim rows) const {
+  const dfg::Dim number = asNumber(rows);
+  if (!number.isKnown() || number.getConstant() % size)
+    return {};
+  return dfg::Dim::batch(number.getConstant() / size);
+}
+
+/// Where the rows are the batch's in segments, an operand's have those of its part of the axis: the labels of a batch
+/// of real examples and one of made ones, concat([ones, zeros], 0). A part that begins or ends within a segment tells
+/// examples from others by their position, which is another one in each share: nothing is noted of it.
+void FixedBatch::noteRows(Value value, const dfg::ShapeContext &shapes, ArrayRef<int64_t> segments) {
+  SmallVector<std::pair<Value, SmallVector<int64_t>>> worklist = {{value, llvm::to_vector(segments)}};
   llvm::DenseSet<Value> seen;
   while (!worklist.empty()) {
-    Value rows = worklist.pop_back_val();
+    auto [rows, parts] = worklist.pop_back_val();
     Operation *op = rows.getDefiningOp();
     auto sizes = shapes.getShape(rows);
     if (!op || !seen.insert(rows).second || !sizes || sizes->empty() || !sizes->front().isConstant())
@@ -333,20 +475,72 @@ void FixedBatch::noteRows(Value value, const dfg::ShapeContext &shapes) {
     // One row is that of all, but where a replica has one.
     if (count <= 0 || count % size || (count == 1 && !drawsRows(op)))
       continue;
+    auto frontOf = [&](Value operand) {
+      auto of = shapes.getShape(operand);
+      return of && !of->empty() && of->front().isConstant() ? of->front().getConstant() : 0;
+    };
     auto isOneRow = [&](Value operand) {
       auto of = shapes.getShape(operand);
       return of && (of->size() < sizes->size() || of->front() == dfg::Dim(1));
     };
-    bool makes = drawsRows(op) || llvm::isa<dfg::FillOp>(op) ||
-                 (llvm::isa<dfg::ConstOp>(op) && isAlikeAlong(rows, 0, shapes)) ||
+    const bool isConstant = llvm::isa<dfg::ConstOp>(op), isAlike = isConstant && isAlikeAlong(rows, 0, shapes);
+    const bool isInSegments = isConstant && !isAlike && isAlikeAlong(rows, 0, shapes, parts);
+    bool makes = drawsRows(op) || llvm::isa<dfg::FillOp>(op) || isAlike || isInSegments ||
                  (llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op) && isOneRow(op->getOperand(0)));
-    if (makes)
-      learned |= makers.insert(op).second;
-    else
-      for (unsigned operand : getRowOperands(op))
-        if (auto of = shapes.getShape(op->getOperand(operand)); of && !of->empty() && of->front() == sizes->front())
-          worklist.push_back(op->getOperand(operand));
+    if (makes) {
+      if (makers.insert(op).second) {
+        learned = true;
+        if (isInSegments)
+          segmented[op].assign(parts.begin(), parts.end());
+      }
+      continue;
+    }
+    if (llvm::isa<dfg::ConcatV2Op>(op) && shapes.getConstant(op->getOperands().back()) == 0) {
+      auto joined = op->getOperands().drop_back();
+      if (!llvm::all_of(joined, [&](Value operand) { return frontOf(operand) > 0 && frontOf(operand) % size == 0; }))
+        continue;
+      int64_t begin = 0;
+      for (Value operand : joined) {
+        const int64_t own = frontOf(operand) / size;
+        if (auto of = cutRuns(parts, begin, own))
+          worklist.emplace_back(operand, std::move(*of));
+        begin += own;
+      }
+      continue;
+    }
+    if (llvm::isa<dfg::PadOp, dfg::StridedSliceGradOp>(op)) {
+      Value sliced = op->getOperand(llvm::isa<dfg::PadOp>(op) ? 0 : 4);
+      auto begin = findBegin(op, shapes);
+      if (!begin || *begin % size || frontOf(sliced) <= 0 || frontOf(sliced) % size)
+        continue;
+      if (auto of = cutRuns(parts, *begin / size, frontOf(sliced) / size))
+        worklist.emplace_back(sliced, std::move(*of));
+      continue;
+    }
+    // Copies along other axes.
+    if (llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op)) {
+      auto of = shapes.getShape(op->getOperand(0));
+      if (of && of->size() == sizes->size() && frontOf(op->getOperand(0)) == count)
+        worklist.emplace_back(op->getOperand(0), parts);
+      continue;
+    }
+    if (op->hasTrait<dfg::Reshapes>() && isRowsOfReshape(op->getOperand(0), shapes)) {
+      const bool keepsRows = frontOf(op->getOperand(0)) == count;
+      worklist.emplace_back(op->getOperand(0), keepsRows ? parts : SmallVector<int64_t>());
+      continue;
+    }
+    for (unsigned operand : getRowOperands(op))
+      if (frontOf(op->getOperand(operand)) == count)
+        worklist.emplace_back(op->getOperand(operand), parts);
   }
+}
+
+/// Whether the first axis of what is reshaped to rows of the batch is the batch's: of all axes it alone may be.
+bool FixedBatch::isRowsOfReshape(Value value, const dfg::ShapeContext &shapes) const {
+  auto sizes = shapes.getShape(value);
+  auto isMultiple = [&](dfg::Dim dim) { return dim.isConstant() && dim.getConstant() % size == 0; };
+  return sizes && !sizes->empty() && llvm::all_of(*sizes, [](dfg::Dim dim) { return dim.isConstant(); }) &&
+         isMultiple(sizes->front()) && llvm::none_of(ArrayRef(*sizes).drop_front(), isMultiple);
 }
 
 void FixedBatch::noteSummedRows(Value divisor, const dfg::ShapeContext &shapes) {
@@ -357,12 +551,141 @@ void FixedBatch::noteSummedRows(Value divisor, const dfg::ShapeContext &shapes) 
     noteRows(op->getOperand(0), shapes);
 }
 
-/// A number that is cast, or goes on unchanged, is the same number.
-Operation *FixedBatch::getConstant(Value value) {
-  Operation *op = value.getDefiningOp();
-  while (op && (op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::CastOp>(op)))
-    op = op->getOperand(0).getDefiningOp();
-  return llvm::isa_and_present<dfg::ConstOp>(op) ? op : nullptr;
+Value FixedBatch::getConstant(Value value) const {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!keepsNumber(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return isOfConstants(value) ? value : Value();
+}
+
+bool FixedBatch::isOfConstants(Value value) const {
+  return value.getDefiningOp<dfg::ConstOp>() || computed.contains(value);
+}
+
+bool FixedBatch::mayBeRows(Value constant) const {
+  auto it = computed.find(constant);
+  return it == computed.end() || it->second.mayBeRows;
+}
+
+std::optional<double> FixedBatch::getNumber(Value constant) const {
+  if (!constant)
+    return std::nullopt;
+  if (auto op = constant.getDefiningOp<dfg::ConstOp>())
+    return getSplatNumber(op);
+  return computed.lookup(constant).number;
+}
+
+/// Of constants alone, and of no size of the batch: that one is known to be one, or was found to be by what it meets.
+void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
+  for (Value result : op->getResults())
+    computed.erase(result);
+  if (llvm::isa<dfg::ConstOp>(op) || op->getNumOperands() == 0 || op->getNumRegions() > 0 || !isMemoryEffectFree(op) ||
+      op->hasTrait<dfg::DrawsNumbers>() || makesRows(op) || !llvm::all_of(op->getOperands(), [&](Value operand) {
+        return isOfConstants(operand) && !makesRows(operand.getDefiningOp());
+      }))
+    return;
+  bool mayHaveRows = false;
+  for (OpOperand &operand : op->getOpOperands())
+    if (!isParameterOperand(op, operand.getOperandNumber()))
+      mayHaveRows |= mayBeRows(operand.get());
+  for (OpResult result : op->getResults()) {
+    auto elements = shapes.getElements(result);
+    if (elements && llvm::any_of(*elements, [](dfg::Dim element) { return element.dependsOnBatch(); }))
+      continue;
+    std::optional<double> number = dfg::evaluateNumber(result, shapes);
+    const bool isSpread = llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op) || op->hasTrait<dfg::Reshapes>();
+    if (!number && (isSpread || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::FillOp>(op)))
+      number = getNumber(op->getOperand(llvm::isa<dfg::FillOp>(op) ? 1 : 0));
+    computed[result] = {number, mayHaveRows && takesFirst(op, result.getResultNumber(), shapes)};
+  }
+}
+
+std::optional<int> FixedBatch::getScale(Value value) const {
+  Value constant = getConstant(value);
+  if (!constant)
+    return 0;
+  if (counted.contains(constant))
+    return 1;
+  if (shared.contains(constant))
+    return -1;
+  // What else is computed of such a number is of no power of it: rows - 1, a root.
+  SmallVector<Value> worklist = {constant};
+  llvm::DenseSet<Value> seen;
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    if (counted.contains(next) || shared.contains(next))
+      return std::nullopt;
+    Operation *op = next.getDefiningOp();
+    auto it = computed.find(next);
+    if (it == computed.end() || !it->second.mayBeRows)
+      continue;
+    for (OpOperand &operand : op->getOpOperands())
+      if (!isParameterOperand(op, operand.getOperandNumber()))
+        if (Value of = getConstant(operand.get()))
+          worklist.push_back(of);
+  }
+  return 0;
+}
+
+/// The numbers that `value` is a product of, and whether it is divided by them.
+void FixedBatch::collectFactors(Value value, bool divides, SmallVectorImpl<std::pair<Value, bool>> &factors) const {
+  Value constant = getConstant(value);
+  Operation *op = constant ? constant.getDefiningOp() : nullptr;
+  constexpr size_t kMaxFactors = 16;
+  if (factors.size() < kMaxFactors && llvm::isa_and_present<dfg::MulOp>(op)) {
+    collectFactors(op->getOperand(0), divides, factors);
+    collectFactors(op->getOperand(1), divides, factors);
+  } else if (factors.size() < kMaxFactors && llvm::isa_and_present<dfg::RealDivOp, dfg::DivNoNanOp>(op)) {
+    collectFactors(op->getOperand(0), divides, factors);
+    collectFactors(op->getOperand(1), !divides, factors);
+  } else if (llvm::isa_and_present<dfg::ReciprocalOp, dfg::InvOp>(op)) {
+    collectFactors(op->getOperand(0), !divides, factors);
+  } else {
+    factors.emplace_back(constant, divides);
+  }
+}
+
+/// Whether dividing `sum` by `constant` (`isShare`: multiplying) divides it by how many terms it has. Of a product one
+/// factor has the batch's size in it, which the others have not: dividing by a product is dividing by one factor after
+/// the other, of which that one counts. Either it counts by itself, and the others are numbers of their own, as the 2
+/// of 2 * rows, or all of them together count, as steps * rows. Two that may be it leave open which one is, and so
+/// does one that is on the other side of the fraction.
+/// The factor is the batch's size wherever else it stands.
+bool FixedBatch::countsTerms(Value constant, Value sum, bool isShare, AxisOf axisOf) {
+  auto whole = getNumber(constant);
+  if (!whole || *whole <= 0)
+    return false;
+  SmallVector<std::pair<Value, bool>> factors;
+  collectFactors(constant, isShare, factors);
+  auto isCounted = [&](double number) { return isCount(sum, number, axisOf); };
+  const double number = isShare ? 1 / *whole : *whole;
+  if (factors.size() == 1)
+    return mayBeRows(constant) && isCounted(number);
+  std::optional<double> rows;
+  Value rowsFactor;
+  for (auto [factor, divides] : factors) {
+    auto of = getNumber(factor);
+    if (!of || *of <= 0)
+      return false;
+    const double multiple = *of / static_cast<double>(size);
+    const bool hasRows = std::round(multiple) >= 1 && isNear(multiple, std::round(multiple));
+    const double inverse = 1 / (*of * static_cast<double>(size));
+    const bool isInverse = isNear(inverse, std::round(inverse)) && std::round(inverse) >= 1;
+    if (!mayBeRows(factor) || (!hasRows && !isInverse))
+      continue;
+    if (rows || isInverse || divides)
+      return false;
+    rows = *of;
+    rowsFactor = factor;
+  }
+  if (!rows || (!isCounted(number) && !isCounted(*rows)))
+    return false;
+  learned |= counted.insert(rowsFactor).second;
+  return true;
 }
 
 bool FixedBatch::isCount(Value sum, double number, AxisOf axisOf) const {
@@ -374,28 +697,29 @@ bool FixedBatch::isCount(Value sum, double number, AxisOf axisOf) const {
 }
 
 void FixedBatch::noteCount(Value sum, Value divisor, AxisOf axisOf) {
-  Operation *op = getConstant(divisor);
-  if (auto number = getNumber(op); number && isCount(sum, *number, axisOf))
-    learned |= counted.insert(op).second;
+  if (Value constant = getConstant(divisor); constant && countsTerms(constant, sum, /*isShare=*/false, axisOf))
+    learned |= counted.insert(constant).second;
 }
 
 void FixedBatch::noteShare(Value sum, Value factor, AxisOf axisOf) {
   // A half is a factor of squares first, and then of two rows.
-  Operation *op = getConstant(factor);
-  if (auto number = getNumber(op); number && *number > 0 && *number != 0.5 && isCount(sum, 1 / *number, axisOf))
-    learned |= shared.insert(op).second;
+  Value constant = getConstant(factor);
+  if (constant && getNumber(constant) != 0.5 && countsTerms(constant, sum, /*isShare=*/true, axisOf))
+    learned |= shared.insert(constant).second;
 }
 
 void FixedBatch::noteCopies(Value dividend, Value divisor, const dfg::ShapeContext &shapes) {
-  Operation *op = getConstant(divisor), *copies = findCopies(dividend, getNumber(op));
-  if (!copies || !makesRows(copies) || !isAlongBatch(copies->getOperand(0), copies->getResult(0)))
+  Value constant = getConstant(divisor);
+  Operation *copies = findCopies(dividend, getNumber(constant));
+  if (!copies || !mayBeRows(constant) || !makesRows(copies) ||
+      !isAlongBatch(copies->getOperand(0), copies->getResult(0)))
     return;
-  learned |= counted.insert(op).second;
-  learned |= ofCopies.insert(op).second;
+  learned |= counted.insert(constant).second;
+  learned |= ofCopies.insert(constant).second;
 }
 
 bool FixedBatch::mayCount(Operation *op, Value value) const {
-  Operation *constant = getConstant(value);
+  Value constant = getConstant(value);
   if (!constant || counts(value) || isShare(value))
     return false;
   auto number = getNumber(constant);
@@ -404,21 +728,35 @@ bool FixedBatch::mayCount(Operation *op, Value value) const {
   return llvm::none_of(op->getOperands(), [&](Value other) { return findCopies(other, number); });
 }
 
+bool FixedBatch::isOfBatch(Value value) const {
+  auto number = getNumber(getConstant(value));
+  if (!number || *number == 0)
+    return true;
+  const double multiple = std::abs(*number) / static_cast<double>(size), inverse = 1 / (multiple * size * size);
+  auto isMultiple = [](double x) { return std::round(x) >= 1 && isNear(x, std::round(x)); };
+  return isMultiple(multiple) || isMultiple(inverse);
+}
+
 void FixedBatch::noteOtherTerms(Value sum, Value divisor, AxisOf axisOf) {
-  Operation *op = getConstant(divisor);
-  if (auto number = getNumber(op); number && TermCounter(size, axisOf).count(sum).contains(std::llround(*number)))
-    learned |= ambiguous.insert(op).second;
+  Value constant = getConstant(divisor);
+  if (auto number = getNumber(constant); number && TermCounter(size, axisOf).count(sum).contains(std::llround(*number)))
+    learned |= ambiguous.insert(constant).second;
 }
 
 /// The constant that `value` is, if its magnitude `is` so and it was not seen to count terms.
 Operation *FixedBatch::findNumber(Value value, llvm::function_ref<bool(double)> is) const {
   // A batch of fewer has its size's number everywhere.
   constexpr int64_t kFewest = 4;
-  Operation *op = getConstant(value);
-  if (size < kFewest || !op || counted.contains(op) || shared.contains(op))
+  Value constant = getConstant(value);
+  if (size < kFewest || !constant || counted.contains(constant) || shared.contains(constant))
     return nullptr;
-  auto number = getNumber(op);
-  return number && *number != 0 && is(std::abs(*number)) ? op : nullptr;
+  auto number = getNumber(constant);
+  return number && *number != 0 && is(std::abs(*number)) ? constant.getDefiningOp() : nullptr;
+}
+
+Operation *FixedBatch::findCount(Value value) const {
+  Value constant = getConstant(value);
+  return constant && counted.contains(constant) ? constant.getDefiningOp() : nullptr;
 }
 
 Operation *FixedBatch::findSize(Value value) const {

@@ -15,6 +15,9 @@
 //           other axes along which terms were added, is the number of terms; so is what
 //           divides by as many as a value was broadcast to.
 //
+// A number is a constant, or what is computed of constants alone: `tf.shape(x)[0]` of a known shape is an element of
+// one, `steps * tf.shape(x)[0]` a product of such.
+//
 //===----------------------------------------------------------------------===//
 #ifndef DISTC_PASSES_DISTRIBUTE_FLOW_FIXEDBATCH_H
 #define DISTC_PASSES_DISTRIBUTE_FLOW_FIXEDBATCH_H
@@ -32,15 +35,33 @@ public:
   /// The axis of a value that is the batch's; none where it has none, or that is not known.
   using AxisOf = llvm::function_ref<std::optional<int64_t>(mlir::Value)>;
 
-  /// Whether `value` has the same for every row at its axis `axis`. Negative: it has no such axis.
-  bool isAlikeAlong(mlir::Value value, int64_t axis, const dfg::ShapeContext &shapes) const;
+  /// Whether `value` has the same for every row at its axis `axis`, or for every one within each of `segments` times
+  /// the batch's size. Negative: it has no such axis.
+  bool isAlikeAlong(mlir::Value value, int64_t axis, const dfg::ShapeContext &shapes,
+                    llvm::ArrayRef<int64_t> segments = {}) const;
 
-  /// The constant that `value` is, also as another type; null where it is none.
-  static mlir::Operation *getConstant(mlir::Value value);
+  /// A size, or a place in an axis that is the batch's, in terms of the batch: its number is one of its multiples.
+  dfg::Dim asRows(dfg::Dim rows) const;
+  /// The number that a size is.
+  dfg::Dim asNumber(dfg::Dim rows) const;
+
+  /// The constant, or what is computed of constants alone, that `value` is, also as another type; null where it is
+  /// none.
+  mlir::Value getConstant(mlir::Value value) const;
+  /// Notes whether op's results are computed of constants alone, as they are now. Behind the nodes of its operands.
+  void noteComputed(mlir::Operation *op, const dfg::ShapeContext &shapes);
+  /// Whether `op` computes a constant of constants: what its numbers count shows where it is used.
+  bool isComputed(mlir::Operation *op) const { return op->getNumResults() > 0 && computed.contains(op->getResult(0)); }
   /// Whether op's result has a row for each of the batch's: it makes rows, and they met the batch's.
   bool makesRows(mlir::Operation *op) const { return makers.contains(op); }
-  /// Notes what makes the rows of `value`, which are combined with the batch's.
-  void noteRows(mlir::Value value, const dfg::ShapeContext &shapes);
+  /// Notes what makes the rows of `value`, which are combined with the batch's in `segments` (none: they are not known,
+  /// or any will do).
+  void noteRows(mlir::Value value, const dfg::ShapeContext &shapes, llvm::ArrayRef<int64_t> segments = {});
+  /// The segments within which the rows that a constant makes are alike; none where all are.
+  llvm::ArrayRef<int64_t> getSegments(mlir::Operation *maker) const {
+    auto it = segmented.find(maker);
+    return it == segmented.end() ? llvm::ArrayRef<int64_t>() : llvm::ArrayRef<int64_t>(it->second);
+  }
 
   /// The same of the rows that `divisor` is a sum of, by which a sum over the batch is divided.
   void noteSummedRows(mlir::Value divisor, const dfg::ShapeContext &shapes);
@@ -51,6 +72,9 @@ public:
   bool countsCopies(mlir::Value value) const { return ofCopies.contains(getConstant(value)); }
   /// Whether it is one by such a number.
   bool isShare(mlir::Value value) const { return shared.contains(getConstant(value)); }
+  /// The power of N by which the constant that `value` is is larger of the whole batch: what counts in one place is the
+  /// same number in others. None where it is computed of such a one, and not known to be a power of it.
+  std::optional<int> getScale(mlir::Value value) const;
   /// Notes that `divisor` counts terms of `sum`, if it is the batch's size, or that times sizes of other axes along
   /// which it is a sum, and these alone give no such number; of a factor that it is one by such a number.
   void noteCount(mlir::Value sum, mlir::Value divisor, AxisOf axisOf);
@@ -68,11 +92,16 @@ public:
   /// terms without having been seen to: no number of a gradient's own (of squares, of roots, of a mean over something
   /// else).
   bool mayCount(mlir::Operation *op, mlir::Value value) const;
+  /// Whether the constant that `value` is is a multiple of the batch's size, or one by such a multiple, or no number.
+  bool isOfBatch(mlir::Value value) const;
   /// The constant that `value` is, if it is the batch's size n, n - 1 or n / (n - 1), and was not seen to count terms;
   /// else null. (One by n may be the share of a moving average as well.)
   mlir::Operation *findSampleSize(mlir::Value value) const;
   /// The constant that `value` is, if it is the batch's size, or one by it, and was not seen to count terms; else null.
   mlir::Operation *findSize(mlir::Value value) const;
+
+  /// The constant that `value` is, if it counts terms; else null.
+  mlir::Operation *findCount(mlir::Value value) const;
 
   /// The rows of each replica; 0 where the batch is open.
   int64_t size = 0;
@@ -82,11 +111,26 @@ public:
   bool learned = false;
 
 private:
+  /// What is computed of constants.
+  struct Computed {
+    std::optional<double> number; // that all its elements are
+    bool mayBeRows = true;        // whether it may have the batch's size in it
+  };
+  bool isOfConstants(mlir::Value value) const;
+  bool isRowsOfReshape(mlir::Value value, const dfg::ShapeContext &shapes) const;
+  bool mayBeRows(mlir::Value constant) const;
+  std::optional<double> getNumber(mlir::Value constant) const;
+  void collectFactors(mlir::Value value, bool divides,
+                      llvm::SmallVectorImpl<std::pair<mlir::Value, bool>> &factors) const;
   bool isCount(mlir::Value sum, double number, AxisOf axisOf) const;
+  bool countsTerms(mlir::Value constant, mlir::Value sum, bool isShare, AxisOf axisOf);
   mlir::Operation *findNumber(mlir::Value value, llvm::function_ref<bool(double)> is) const;
   bool isAlongBatch(mlir::Value value, mlir::Value copies) const;
 
-  llvm::DenseSet<mlir::Operation *> makers, counted, shared, ofCopies, ambiguous;
+  llvm::DenseSet<mlir::Operation *> makers;
+  llvm::DenseMap<mlir::Operation *, llvm::SmallVector<int64_t, 2>> segmented;
+  llvm::DenseMap<mlir::Value, Computed> computed;
+  llvm::DenseSet<mlir::Value> counted, shared, ofCopies, ambiguous; // as getConstant gives them
 };
 
 } // namespace distc

@@ -100,6 +100,105 @@ module @fixed_batch {
 
 // -----
 
+// What is computed of constants is a number like one: an element of a shape, a product.
+// CHECK-LABEL: @fixed_batch_computed
+module @fixed_batch_computed {
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<32x4xf32>
+    %rows = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    // CHECK: dfg.sum {{.*}}flow = "partial sum"
+    %sum = dfg.sum %x, %rows : (tensor<32x4xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %shape = dfg.const dense<[32, 4]> : tensor<2xi32> : tensor<2xi32>
+    %sizes:2 = dfg.unpack %shape : (tensor<2xi32>) -> (tensor<i32>, tensor<i32>)
+    %first = dfg.cast %sizes#0 : (tensor<i32>) -> tensor<f32>
+    // CHECK: dfg.real_div {{.*}}flow = "partial mean"
+    %mean = dfg.real_div %sum, %first : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    %two = dfg.const dense<2.0> : tensor<f32> : tensor<f32>
+    %twice = dfg.mul %two, %first : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    // CHECK: dfg.real_div {{.*}}flow = "partial mean"
+    %half = dfg.real_div %sum, %twice : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    // The same node is the same number: one by it shrinks with the batch.
+    %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    // CHECK: dfg.real_div {{.*}}flow = "replicated * N^-1"
+    %share = dfg.real_div %one, %first : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    // CHECK: dfg.mul {{.*}}flow = "partial mean"
+    %shared = dfg.mul %sum, %share : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    // Of two factors that may be it nothing shows which one is.
+    %size = dfg.const dense<32.0> : tensor<f32> : tensor<f32>
+    %other = dfg.const dense<32.0> : tensor<f32> : tensor<f32>
+    %square = dfg.mul %size, %other : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    // CHECK: dfg.real_div {{.*}}flow = "partial sum"
+    %less = dfg.real_div %sum, %square : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    // What is no first size is no number of rows.
+    %wide = dfg.const dense<[4, 32]> : tensor<2xi32> : tensor<2xi32>
+    %widths:2 = dfg.unpack %wide : (tensor<2xi32>) -> (tensor<i32>, tensor<i32>)
+    %width = dfg.cast %widths#1 : (tensor<i32>) -> tensor<f32>
+    // CHECK: dfg.real_div {{.*}}flow = "partial sum"
+    %scaled = dfg.real_div %sum, %width : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    // One less than the number is no power of it.
+    // CHECK: dfg.sub {{.*}}flow = "replicated"
+    %fewer = dfg.sub %first, %one : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    // CHECK: dfg.real_div {{.*}}flow = "local"
+    %unbiased = dfg.real_div %sum, %fewer : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+    // Two sums of as many terms have twice as many.
+    %both = dfg.add_v2 %sum, %sum : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+    %terms = dfg.const dense<64.0> : tensor<f32> : tensor<f32>
+    // CHECK: dfg.real_div {{.*}}flow = "partial mean"
+    %average = dfg.real_div %both, %terms : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32>
+  }
+}
+
+// -----
+
+// Batches that are joined are cut where they were, by numbers too, and labels that are alike in each are theirs.
+// CHECK-LABEL: @fixed_batch_segments
+module @fixed_batch_segments {
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<8x2xf32>
+    %y = dfg.placeholder : () -> tensor<8x2xf32>
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    // CHECK: dfg.concat_v2 {{.*}}flow = "sharded(0 in segments 1+1)"
+    %joined = dfg.concat_v2 %x, %y, %axis : (tensor<8x2xf32>, tensor<8x2xf32>, tensor<i32>) -> tensor<16x2xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %four = dfg.const dense<4> : tensor<1xi32> : tensor<1xi32>
+    %eight = dfg.const dense<8> : tensor<1xi32> : tensor<1xi32>
+    %twelve = dfg.const dense<12> : tensor<1xi32> : tensor<1xi32>
+    %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32>
+    // CHECK: dfg.strided_slice {{.*}}flow = "sharded(0)"
+    %first = dfg.strided_slice %joined, %zero, %eight, %one : (tensor<16x2xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<8x2xf32>
+    // CHECK: dfg.strided_slice {{.*}}flow = "local"
+    %across = dfg.strided_slice %joined, %four, %twelve, %one : (tensor<16x2xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<8x2xf32>
+    %begin = dfg.const dense<[8, 0]> : tensor<2xi32> : tensor<2xi32>
+    %size = dfg.const dense<[8, 2]> : tensor<2xi32> : tensor<2xi32>
+    // CHECK: dfg.slice {{.*}}flow = "sharded(0)"
+    %second = dfg.slice %joined, %begin, %size : (tensor<16x2xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<8x2xf32>
+    // Their gradients are zeros elsewhere.
+    %behind = dfg.const dense<[[0, 8], [0, 0]]> : tensor<2x2xi32> : tensor<2x2xi32>
+    // CHECK: dfg.pad {{.*}}flow = "sharded(0 in segments 1+1)"
+    %padded = dfg.pad %first, %behind : (tensor<8x2xf32>, tensor<2x2xi32>) -> tensor<16x2xf32>
+    %shape = dfg.const dense<[16, 2]> : tensor<2xi32> : tensor<2xi32>
+    // CHECK: dfg.strided_slice_grad {{.*}}flow = "sharded(0 in segments 1+1)"
+    %gradient = dfg.strided_slice_grad %shape, %zero, %eight, %one, %first : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<8x2xf32>) -> tensor<16x2xf32>
+    // CHECK: dfg.const {{.*}}flow = "sharded(0 in segments 1+1)"
+    %labels = dfg.const dense<[[1.0], [1.0], [1.0], [1.0], [1.0], [1.0], [1.0], [1.0], [0.0], [0.0], [0.0], [0.0], [0.0], [0.0], [0.0], [0.0]]> : tensor<16x1xf32> : tensor<16x1xf32>
+    // CHECK: dfg.mul {{.*}}flow = "sharded(0 in segments 1+1)"
+    %labelled = dfg.mul %joined, %labels : (tensor<16x2xf32>, tensor<16x1xf32>) -> tensor<16x2xf32>
+    // One more of the first: it tells rows by their positions.
+    // CHECK: dfg.const {{.*}}flow = "replicated"
+    %others = dfg.const dense<[[1.0], [1.0], [1.0], [1.0], [1.0], [1.0], [1.0], [1.0], [1.0], [0.0], [0.0], [0.0], [0.0], [0.0], [0.0], [0.0]]> : tensor<16x1xf32> : tensor<16x1xf32>
+    // CHECK: dfg.mul {{.*}}flow = "local"
+    %mixed = dfg.mul %joined, %others : (tensor<16x2xf32>, tensor<16x1xf32>) -> tensor<16x2xf32>
+    // Two rows of each example are one segment, which is not cut.
+    %pairs = dfg.placeholder : () -> tensor<8x4xf32>
+    // CHECK: dfg.reshape {{.*}}flow = "sharded(0)"
+    %flat = dfg.reshape %pairs, %shape : (tensor<8x4xf32>, tensor<2xi32>) -> tensor<16x2xf32>
+    // CHECK: dfg.strided_slice {{.*}}flow = "local"
+    %half = dfg.strided_slice %flat, %zero, %eight, %one : (tensor<16x2xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<8x2xf32>
+  }
+}
+
+// -----
+
 // A feed of a known size beside an open one is whole in each replica, whichever the graph has first; sums are sums.
 // CHECK-LABEL: @whole_beside_open
 module @whole_beside_open {

@@ -1,0 +1,237 @@
+"""Graphs that have their batch as a number, as people write them: shares of it on two replicas train as TensorFlow does on the graph with twice the
+number. What only looks like them, a number or a cut that is not the batch's, is refused, or right.
+
+  fixed_batch_tensorflow.py [--share ROWS] [--replicas N] [NAME...]
+"""
+import argparse
+
+import numpy as np
+
+from support import DISTC, Checks, Folder, need_tensorflow, need_tools, read_by, run, trained
+
+STEPS = 3
+# In several programs a layer, and a number beside rows, that is as large as a share of the batch.
+WIDTH = 28
+tf, _ = need_tensorflow()
+ACCEPTED, ODD = {}, {}
+
+
+def accepted(function):
+    ACCEPTED[function.__name__] = function
+
+
+def odd(function):
+    ODD[function.__name__] = function
+
+
+class Make:
+    """Feeds and variables of a program whose batch is `rows`."""
+
+    def __init__(self, rows):
+        self.rows, self.numbers = rows, np.random.default_rng(5)
+        self.x, self.z = tf.placeholder(tf.float32, [rows, 6], "x"), tf.placeholder(tf.float32, [rows, 4], "z")
+        self.y = tf.placeholder(tf.float32, [rows], "y")
+        self.count = tf.cast(tf.shape(self.x)[0], tf.float32)  # of a known shape: an element of a constant
+
+    def weights(self, *shape):
+        return tf.Variable((self.numbers.normal(size=shape) * 0.4).astype(np.float32), use_resource=True)
+
+    def losses(self):
+        hidden = tf.tanh(tf.matmul(self.x, self.weights(6, WIDTH)))
+        return tf.square(tf.squeeze(tf.matmul(hidden, self.weights(WIDTH, 1)), 1) - self.y)
+
+    def logits(self, outputs=1):
+        """Of real examples, and of made ones behind them."""
+        made = tf.tanh(tf.matmul(self.z, self.weights(4, 6)))
+        hidden = tf.tanh(tf.matmul(tf.concat([self.x, made], 0), self.weights(6, WIDTH)))
+        return tf.matmul(hidden, self.weights(WIDTH, outputs))
+
+
+def against(logits, labels):
+    return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(logits=logits, labels=labels))
+
+
+def tell_apart(real, made):
+    return against(real, tf.ones_like(real)) + against(made, tf.zeros_like(made))
+
+
+@accepted
+def number_of_a_shape(make):
+    return tf.reduce_sum(make.losses()) / make.count
+
+
+@accepted
+def twice_the_number(make):
+    return tf.reduce_sum(make.losses()) / (2.0 * make.count)
+
+
+@accepted
+def one_by_the_number(make):
+    return tf.sqrt(tf.reduce_sum(make.losses()) * (1.0 / make.count))
+
+
+@accepted
+def product_of_sizes(make):
+    errors = tf.square(tf.matmul(make.x, make.weights(6, 5)) - tf.expand_dims(make.y, 1))
+    sizes = tf.shape(errors)
+    return tf.reduce_sum(errors) / tf.cast(sizes[0] * sizes[1], tf.float32)
+
+
+@accepted
+def split_of_logits(make):
+    return tell_apart(*tf.split(make.logits(), 2, axis=0))
+
+
+@accepted
+def slices_of_logits(make):
+    logits = make.logits()
+    return tell_apart(logits[:make.rows], logits[make.rows:])
+
+
+@accepted
+def means_of_slices(make):
+    logits = make.logits()
+    return tf.reduce_mean(logits[make.rows:]) - tf.reduce_mean(logits[:make.rows])
+
+
+@accepted
+def joined_labels(make):
+    return against(make.logits(), tf.concat([tf.ones([make.rows, 1]), tf.zeros([make.rows, 1])], 0))
+
+
+@accepted
+def classes_of_a_constant(make):
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
+        logits=make.logits(2), labels=tf.constant([1] * make.rows + [0] * make.rows)))
+
+
+@accepted
+def added_steps(make):
+    errors = tf.square(tf.matmul(make.x, make.weights(6, 4)) - tf.expand_dims(make.y, 1))
+    return tf.add_n([tf.reduce_sum(step) for step in tf.unstack(errors, axis=1)]) / (make.rows * 4)
+
+
+@accepted
+def flat_rows(make):
+    flat = tf.square(tf.tanh(tf.reshape(tf.matmul(make.x, make.weights(6, 4)), [make.rows * 4])) - 0.3)
+    return tf.reduce_mean(tf.reduce_sum(tf.reshape(flat, [make.rows, 4]), 1))
+
+
+@accepted
+def scaled_branch(make):
+    rows = tf.reshape(tf.matmul(make.x, make.weights(6, 6)), [make.rows, 1, 2, 3])
+    rows += 0.1 * tf.nn.conv2d(rows, make.weights(1, 1, 3, 3), 1, "SAME")
+    rows, _, _ = tf.nn.fused_batch_norm(rows, make.weights(3), make.weights(3), epsilon=1e-2)
+    return tf.reduce_mean(tf.square(tf.matmul(tf.reshape(tf.nn.relu(rows), [make.rows, 6]), make.weights(6, 1)) - tf.expand_dims(make.y, 1)))
+
+
+@odd
+def half_the_number(make):
+    return tf.log(tf.reduce_sum(make.losses()) / tf.cast(tf.shape(make.x)[0] // 2, tf.float32))
+
+
+@odd
+def another_axis(make):
+    """As many outputs as rows of a share."""
+    outputs = tf.matmul(make.x, make.weights(6, WIDTH))
+    return tf.log(1 + tf.reduce_sum(tf.square(outputs[:, 0])) / tf.cast(tf.shape(outputs)[1], tf.float32))
+
+
+@odd
+def weights_times_the_number(make):
+    weights = make.losses() / tf.reduce_sum(make.losses()) * (0.1 * make.rows)
+    return tf.reduce_mean(tf.square(weights - 0.3))
+
+
+@odd
+def halves_of_examples(make):
+    first, second = tf.split(make.losses(), 2, 0)
+    return tf.reduce_mean(first) + 2 * tf.reduce_mean(second)
+
+
+@odd
+def rows_across(make):
+    logits = make.logits()
+    return tf.reduce_mean(tf.square(logits[make.rows // 2:make.rows // 2 + make.rows]))
+
+
+@odd
+def labels_across(make):
+    half = make.rows // 2
+    return against(make.logits(), tf.concat([tf.ones([half, 1]), tf.zeros([3 * half, 1])], 0))
+
+
+@odd
+def labels_of_flat_rows(make):
+    """Two outputs of each example in turn, not two batches."""
+    logits = tf.reshape(tf.matmul(make.x, make.weights(6, 2)), [2 * make.rows, 1])
+    return against(logits, tf.concat([tf.ones([make.rows, 1]), tf.zeros([make.rows, 1])], 0))
+
+
+@odd
+def one_other_label(make):
+    labels = np.concatenate([np.ones((make.rows, 1)), np.zeros((make.rows, 1))]).astype(np.float32)
+    labels[1] = 0.5
+    return against(make.logits(), tf.constant(labels))
+
+
+@odd
+def columns(make):
+    """Cut where the batch's size is, along another axis."""
+    outputs = tf.matmul(make.x, make.weights(6, 2 * WIDTH))
+    return tf.reduce_mean(tf.square(outputs[:, :WIDTH])) - 0.3 * tf.reduce_mean(tf.tanh(outputs[:, WIDTH:]))
+
+
+def write(program, rows, path):
+    with tf.Graph().as_default() as graph:
+        make = Make(rows)
+        loss = tf.identity(program(make), "loss")
+        train = tf.train.GradientDescentOptimizer(0.1).minimize(loss, name="train")
+        init = tf.variables_initializer(tf.global_variables(), name="init")
+        tf.train.export_meta_graph(str(path))
+        return graph, loss, train, init
+
+
+def check(program, share, replicas, must_compile):
+    rows = share * replicas
+    numbers = np.random.default_rng(3)
+    data = {"x": numbers.normal(size=(rows * STEPS, 6)), "z": numbers.normal(size=(rows * STEPS, 4)), "y": numbers.normal(size=rows * STEPS)}
+    with Folder() as folder:
+        graph, loss, train, init = write(program, rows, folder / "whole.meta")
+        with graph.as_default(), tf.Session() as session:
+            session.run(init)
+            want = []
+            for step in range(STEPS):
+                feed = {f"{name}:0": array[step * rows:(step + 1) * rows] for name, array in data.items()}
+                want.append(session.run(loss, feed))
+                session.run(train, feed)
+            variables = {variable.op.name: session.run(variable) for variable in tf.global_variables()}
+            read = read_by(train, loss.op)
+        np.savez(folder / "data.npz", **{name: array.astype(np.float32) for name, array in data.items() if name in read})
+        write(program, share, folder / "graph.meta")
+        compiled = run([DISTC, "compile", folder / "graph.meta", "--replicas", replicas, "--batch", rows, "--train-op", "train", "--loss", "loss:0",
+                        "--init-op", "init", "-o", folder / "train"])
+        if compiled.returncode != 0:
+            return [compiled.out] if must_compile or compiled.returncode != 1 else []
+        losses, final = trained(folder / "train", folder / "data.npz", STEPS)
+        found = [] if np.allclose(losses, want, rtol=1e-3, atol=1e-4) else [f"losses {losses}, not {want}"]
+        return found + [f"variable {name}" for name, value in variables.items() if not np.allclose(final[name], value, rtol=2e-3, atol=2e-4)]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--share", type=int, default=WIDTH)
+    parser.add_argument("--replicas", type=int, default=2)
+    arguments = parser.parse_args()
+    need_tools(DISTC)
+    tf.disable_eager_execution()
+    checks = Checks()
+    for name, program in (ACCEPTED | ODD).items():
+        if not arguments.names or name in arguments.names:
+            checks.check(name, check, program, arguments.share, arguments.replicas, name in ACCEPTED)
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()
