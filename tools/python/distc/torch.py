@@ -235,6 +235,9 @@ def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str
     steps = set()
     for group in optimizer.param_groups:
         hyper = {name: float(value) if isinstance(value, torch.Tensor) else value for name, value in group.items() if name != "params"}
+        if "max_momentum" in group:
+            raise ValueError("the optimizer's scheduler (OneCycleLR, CyclicLR) changes the momentum as well as the learning rate, of which alone 'schedule' says: make it "
+                             "with cycle_momentum=False")
         if has_schedule:  # What a scheduler of PyTorch's multiplies; it has changed the rate itself.
             hyper["lr"] = float(hyper.get("initial_lr", hyper["lr"]))
         for parameter in group["params"]:
@@ -265,9 +268,11 @@ def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str
             if hyper is None:  # in none of the optimizer's groups
                 result[name] = parameters[name]
                 continue
-            hyper = dict(hyper, lr=hyper["lr"] * factor) if factor is not None else hyper
+            if factor is not None:  # It may be of a wider type than the parameter.
+                hyper = dict(hyper, lr=_counted(jnp.asarray(hyper["lr"] * factor), parameters[name]))
             slots = {slot: state[slot][name] for slot in state if slot != "step" and name in state[slot]}
-            result[name], changed = rule(gradient, parameters[name], slots, hyper, new["step"])
+            value, changed = rule(gradient, parameters[name], slots, hyper, new["step"])
+            result[name] = jnp.asarray(value, parameters[name].dtype)
             for slot, value in changed.items():
                 new[slot][name] = jnp.asarray(value, slots[slot].dtype)  # PyTorch keeps scalars of Adam's relatives in float32
         return result, new

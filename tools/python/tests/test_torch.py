@@ -187,6 +187,10 @@ def test_what_changes_an_optimizers_steps_is_refused(tmp_path):
     optimizer = optim.SGD(module.parameters(), 0.1)
     optim.lr_scheduler.LinearLR(optimizer, 0.1)
     expect_refusal(tmp_path, "'schedule'", module, optimizer=optimizer, error=ValueError)
+    optimizer = optim.SGD(module.parameters(), 0.1, momentum=0.9)
+    optim.lr_scheduler.OneCycleLR(optimizer, 0.1, total_steps=20)
+    with pytest.raises(ValueError, match="cycle_momentum"):
+        distc.torch.export(module, torch_models.classify, optimizer, get_example(torch_models.MODELS["mlp"][2]), tmp_path / "step.mlir", schedule=lambda step: 1.0)
 
 
 def test_a_schedule_is_of_the_rate_that_a_scheduler_began_with(tmp_path):
@@ -196,6 +200,16 @@ def test_a_schedule_is_of_the_rate_that_a_scheduler_began_with(tmp_path):
     scheduler = optim.lr_scheduler.LambdaLR(optimizer, lambda step: 1 / (step + 2))
     step = distc.torch.export(module, loss, optimizer, get_example(data), tmp_path / "step.mlir", schedule=lambda step: 1 / (step + 2))
     losses = torch_models.train_here(module, loss, optimizer, data, BATCH, 6, scheduler)
+    np.testing.assert_allclose(distc.compile(step, batch=BATCH).train(to_numpy(data), 6).losses, losses, rtol=1e-5, atol=1e-5)
+
+
+def test_a_schedule_of_a_power_of_the_step(tmp_path):
+    """Which JAX makes a number of float64."""
+    make, loss, data = torch_models.MODELS["mlp"]
+    module = make()
+    optimizer = optim.SGD(module.parameters(), 0.1)
+    step = distc.torch.export(module, loss, optimizer, get_example(data), tmp_path / "step.mlir", schedule=lambda step: 0.5 ** (step // 2))
+    losses = torch_models.train_here(module, loss, optimizer, data, BATCH, 6, optim.lr_scheduler.StepLR(optimizer, 2, 0.5))
     np.testing.assert_allclose(distc.compile(step, batch=BATCH).train(to_numpy(data), 6).losses, losses, rtol=1e-5, atol=1e-5)
 
 
