@@ -25,6 +25,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
+import torch.utils.checkpoint
 from jax import lax
 from torch.utils import _pytree
 from torch.utils.checkpoint import CheckpointFunction
@@ -301,16 +302,38 @@ def to_array(tensor: torch.Tensor) -> np.ndarray:
 
 
 @contextlib.contextmanager
-def _with_known_gradients() -> Iterator[None]:
-    """Refuses what changes gradients where torch.export, which writes the forward pass, would say nothing of it."""
+def _with_known_gradients(module: torch.nn.Module, memory: _Memory) -> Iterator[None]:
+    """Refuses what changes gradients where torch.export, which writes the forward pass, would say nothing of it. What is to be computed
+    again for its gradient (torch.utils.checkpoint) is computed as it stands."""
     apply = torch.autograd.Function.__dict__["apply"]
+
+    def get_versions() -> dict[str, tuple[int, ...]]:
+        parameters = {id(parameter) for parameter in module.parameters()}
+        return {name: (id(tensor), tensor._version, 0 if id(tensor) in parameters else memory.statistics.count(id(tensor)))
+                for name, tensor in _get_state(module).items()}
+
+    def expect_unchanged(before: Mapping[str, tuple[int, ...]]) -> None:
+        if torch.is_grad_enabled() and (changed := [name for name, version in get_versions().items() if before.get(name) != version]):
+            raise NotImplementedError(f"the loss changes '{changed[0]}' of the module in a function that torch.utils.checkpoint calls, and once more where PyTorch calls it "
+                                      "again for its gradient: call it without, as distc chooses itself what is computed again (--max-memory)")
+
+    def compute_at_once(*args: Any, **kwargs: Any) -> Iterator[None]:
+        before = get_versions()
+        yield
+        expect_unchanged(before)
 
     def refuse_function(function: Any, *args: Any, **kwargs: Any) -> Any:
         if function.__name__.startswith("GeneratedBackwardFor_"):  # Of an operation of a library, which is in the graph whole.
             return apply.__get__(None, function)(*args, **kwargs)
-        if function is CheckpointFunction:  # Its gradient is that of what it calls, without gradients.
+        if function is CheckpointFunction:
             called, _, *given = args
-            return called(*given)
+            if not any(isinstance(each, torch.Tensor) and each.requires_grad for each in given):
+                with torch.no_grad():  # It has none, whatever it reads.
+                    return called(*given)
+            before = get_versions()
+            result = called(*given)
+            expect_unchanged(before)
+            return result
         raise NotImplementedError(f"there is no code for the gradient that {function.__name__} (torch.autograd.Function) defines: write it of "
                                   "operations, as x + (f(x) - x).detach() for an f(x) with the gradient of x")
 
@@ -331,10 +354,14 @@ def _with_known_gradients() -> Iterator[None]:
                                       "around, or detach the results")
         set_enabled(mode, enabled)
 
-    with mock.patch.object(torch.autograd.Function, "apply", classmethod(refuse_function)), \
-            mock.patch.object(torch.Tensor, "register_hook", refuse_hook), \
-            mock.patch.object(torch.inference_mode, "__enter__", refuse_inference), \
-            mock.patch.object(torch.set_grad_enabled, "__init__", refuse_inside_autocast):  # torch.no_grad makes one.
+    with contextlib.ExitStack() as stack:
+        for name in ("_checkpoint_without_reentrant_generator", "_checkpoint_without_reentrant_generator_impl"):  # of earlier and later versions
+            if hasattr(torch.utils.checkpoint, name):
+                stack.enter_context(mock.patch.object(torch.utils.checkpoint, name, compute_at_once))
+        stack.enter_context(mock.patch.object(torch.autograd.Function, "apply", classmethod(refuse_function)))
+        stack.enter_context(mock.patch.object(torch.Tensor, "register_hook", refuse_hook))
+        stack.enter_context(mock.patch.object(torch.inference_mode, "__enter__", refuse_inference))
+        stack.enter_context(mock.patch.object(torch.set_grad_enabled, "__init__", refuse_inside_autocast))  # torch.no_grad makes one.
         yield
 
 
@@ -411,6 +438,7 @@ class _Memory:
     def __init__(self) -> None:
         self.given: list[_Given] = []
         self.assigned: list[torch.Tensor] = []  # buffers that are others behind the step
+        self.statistics: list[int] = []  # identities of what normalizations have been given to update, of which no version tells
 
     def give(self, tensor: torch.Tensor, value: torch.Tensor) -> None:
         with torch.no_grad():
@@ -929,6 +957,10 @@ class _Called(torch.overrides.TorchFunctionMode):
             return of
 
         args, kwargs = _pytree.tree_map(replace, args), _pytree.tree_map(replace, kwargs or {})
+        if name in ("batch_norm", "instance_norm"):
+            # Of both, of torch and of torch.nn.functional.
+            training = args[5] if len(args) > 5 else kwargs.get("training", kwargs.get("use_input_stats", name == "instance_norm"))
+            self.memory.statistics += [id(each) for each in (*args, *kwargs.values()) if training and isinstance(each, torch.Tensor)]
         self.memory.expect_unread(_pytree.tree_leaves((args, kwargs)))
         result = function(*args, **kwargs)
         for leaf in _pytree.tree_leaves(result):
@@ -967,7 +999,7 @@ class _WithLoss(torch.nn.Module):
         # Of those that are not the originals any more.
         replaced = {identity: state[name] for name, identity in self.originals if name in state and id(state[name]) != identity}
         memory = _Memory()
-        with _with_kept_parameters(self.module, memory), _with_known_gradients():
+        with _with_kept_parameters(self.module, memory), _with_known_gradients(self.module, memory):
             with _with_assigned_buffers(self.module, self.assigned, memory):
                 with _Called(replaced, memory) as called:
                     value = self.loss(self.module, batch)

@@ -179,6 +179,40 @@ def test_gradients_that_torch_export_would_not_write_are_refused(tmp_path):
     expect_refusal(tmp_path, "mask", torch_models.mlp(), lambda module, batch: module(batch["x"])[batch["y"] > 0].mean())
 
 
+class Checkpointed(torch.nn.Module):
+    """A layer that is computed again for its gradient, as a module."""
+
+    def __init__(self, layer, **options):
+        super().__init__()
+        self.first, self.layer, self.last, self.options = torch.nn.Linear(8, 8), layer, torch.nn.Linear(8, 4), options
+
+    def forward(self, x):
+        x = self.first(x) if self.options.get("with_gradient", True) else x
+        return self.last(torch.utils.checkpoint.checkpoint(self.layer, x, use_reentrant=self.options["use_reentrant"]))
+
+
+@pytest.mark.parametrize("options", [{"use_reentrant": False}, {"use_reentrant": True}, {"use_reentrant": True, "with_gradient": False}])
+def test_layers_that_are_computed_again(tmp_path, options):
+    """The reentrant kind has no gradients of the layer where its input has none."""
+    torch.manual_seed(0)
+    module, data = Checkpointed(torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Tanh()), torch.nn.Linear(8, 8)), **options), torch_models.MODELS["mlp"][2]
+    step = distc.torch.export(module, torch_models.classify, optim.AdamW(module.parameters(), 1e-2), get_example(data), tmp_path / "step.mlir")
+    theirs = copy.deepcopy(module)
+    losses = torch_models.train_here(theirs, torch_models.classify, optim.AdamW(theirs.parameters(), 1e-2), data, BATCH, 4)
+    result = distc.compile(step, replicas=2, batch=BATCH).train(to_numpy(data), 4)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
+    expect_state(module, result.state, theirs)
+
+
+@pytest.mark.parametrize("use_reentrant", [False, True])
+def test_statistics_that_are_updated_again_are_refused(tmp_path, use_reentrant):
+    layers = (torch.nn.BatchNorm1d(8), torch.nn.Sequential(torch.nn.Unflatten(1, (2, 4)), torch.nn.InstanceNorm1d(2, track_running_stats=True), torch.nn.Flatten()))
+    for layer in layers:
+        expect_refusal(tmp_path, "torch.utils.checkpoint", Checkpointed(layer, use_reentrant=use_reentrant))
+    distc.torch.export(*(lambda module: (module, torch_models.classify, optim.SGD(module.parameters(), 0.1)))(Checkpointed(layers[0].eval(), use_reentrant=use_reentrant)),
+                       get_example(torch_models.MODELS["mlp"][2]), tmp_path / "step.mlir")
+
+
 def test_what_changes_an_optimizers_steps_is_refused(tmp_path):
     module = torch_models.mlp()
     optimizer = optim.SGD(module.parameters(), 0.1)
