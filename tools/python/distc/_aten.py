@@ -15,7 +15,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
-from jax import lax
+from jax import core, lax
+from jax.export import is_symbolic_dim
 
 _TABLE: dict[str, Callable[..., Any]] = {}
 
@@ -1246,6 +1247,53 @@ def _bernoulli(key, x, p=None, **_):
     return jax.random.bernoulli(key, x if p is None else np.float32(p), x.shape).astype(x.dtype)
 
 
+# ---- Numbers of Python's that are made of the batch's size ------------------------------------------------------------------
+
+def _to_number(x):
+    """Of the batch's size, which has a few operations of its own, a value; of a number of Python's what it is."""
+    return jnp.asarray(x) if is_symbolic_dim(x) else x
+
+
+def _to_float(x):
+    return float(x) if isinstance(x, (bool, int, float)) else 1.0 * _to_number(x)
+
+
+def _to_whole(function):
+    return lambda x: function(_to_float(x)).astype(jnp.int64)
+
+
+def _power(x, exponent):
+    if isinstance(exponent, int) and exponent >= 0:
+        return x ** exponent  # a size is a size again
+    return jnp.power(_to_float(x), _to_float(exponent))
+
+
+def _round(x, digits=None):
+    if digits is not None:
+        raise NotImplementedError("there is no code for round(x, digits) of the batch's size: compute it with torch.round(torch.tensor(..))")
+    return _to_whole(jnp.round)(x)
+
+
+def _of_numbers(function):
+    return lambda *xs: function(*map(_to_number, xs))
+
+
+def _of_sizes(of_sizes, of_numbers):
+    """A size again where both are."""
+    return lambda x, y: (of_sizes if all(isinstance(each, int) or is_symbolic_dim(each) for each in (x, y)) else _of_numbers(of_numbers))(x, y)
+
+
+_OF_SIZES: dict[Any, Callable[..., Any]] = {
+    torch.sym_float: _to_float, torch.sym_max: _of_sizes(core.max_dim, jnp.maximum), torch.sym_min: _of_sizes(core.min_dim, jnp.minimum), torch.sym_not: _of_numbers(jnp.logical_not),
+    torch.sym_ite: _of_numbers(jnp.where), operator.pow: _power, pow: _power, math.ceil: _to_whole(jnp.ceil), math.floor: _to_whole(jnp.floor), math.trunc: _to_whole(jnp.trunc),
+    round: _round, abs: _of_numbers(jnp.abs), operator.abs: _of_numbers(jnp.abs),
+    **{each: _of_numbers(each) for each in (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge, operator.and_, operator.or_, operator.xor, operator.lshift,
+                                           operator.rshift)}}
+for _name in ("sqrt", "cos", "sin", "tan", "cosh", "sinh", "tanh", "acos", "asin", "atan", "log2"):
+    if hasattr(torch, f"_sym_{_name}"):
+        _OF_SIZES[getattr(torch, f"_sym_{_name}")] = _of_numbers(_TABLE[_name])
+
+
 # ---- Graphs ------------------------------------------------------------------------------------------------------------
 
 def _get_names(target: Any) -> tuple[str, str]:
@@ -1450,7 +1498,7 @@ class Graph:
                 values[node] = (None, None)
                 continue
             if not isinstance(node.target, torch._ops.OpOverload):
-                values[node] = node.target(*args, **kwargs)
+                values[node] = _OF_SIZES.get(node.target, node.target)(*args, **kwargs)
                 continue
             full, name = _get_names(node.target)
             if name == "sym_size":

@@ -628,11 +628,14 @@ def _with_ways_out() -> Iterator[None]:
     try:
         yield
     except (torch._dynamo.exc.UserError, torch.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode,
-            torch._subclasses.fake_tensor.DynamicOutputShapeException, torch._subclasses.fake_tensor.DataDependentOutputException) as error:
+            torch._subclasses.fake_tensor.DynamicOutputShapeException, torch._subclasses.fake_tensor.DataDependentOutputException, torch.fx.proxy.TraceError) as error:
         text = str(error)
         if "Constraints violated" in text:
             why = ("the batch's size does not stay open, as the module or the loss looks at it: a single example (x[0]), a comparison of it with another size, "
                    "or equal halves. Compute over all examples, with sizes that are taken from the batch (x.shape[0])")
+        elif isinstance(error, torch.fx.proxy.TraceError):
+            why = ("an operation has a number that is made of the batch's size where it takes one that is known (alpha=1 / x.shape[0], bounds, exponents). Multiply by it, or "
+                   "give it as a tensor (torch.tensor(1 / x.shape[0]))")
         else:
             why = ("Python looks at what a tensor holds (if tensor:, tensor.item(), x[mask], a check of arguments; of torch.nn, GaussianNLLLoss, CTCLoss, "
                    "BatchNorm with momentum=None, and Transformer without tgt_is_causal do). Write it with torch.where, or say it by an argument")
@@ -720,6 +723,16 @@ def _with_open_parts() -> Iterator[None]:
     def len_open(x: Any) -> Any:
         return x.shape[0] if isinstance(x, torch.Tensor) and x.ndim > 0 else length(x)
 
+    def of_open(function: Callable[..., float], compute: Callable[..., Any]) -> Callable[..., Any]:
+        return lambda x, *args: (compute if isinstance(x, (torch.SymInt, torch.SymFloat)) else function)(x, *args)
+
+    def to_tensor(function: Callable[[torch.Tensor], torch.Tensor]) -> Callable[[Any], torch.Tensor]:
+        return lambda x: function(torch.scalar_tensor(x, dtype=torch.float64))
+
+    # Of a size, which math makes a number of Python's. Of logarithms torch.export writes down those of tensors alone.
+    of_sizes = {"sqrt": lambda x: x ** 0.5, "exp": lambda x: math.e ** x, "log2": to_tensor(torch.log2), "log10": to_tensor(torch.log10), "log1p": to_tensor(torch.log1p),
+                "log": lambda x, base=math.e: to_tensor(torch.log)(x) / log(base)}
+    log = math.log
     length, chunk, diag, cdist = builtins.len, torch.Tensor.chunk, torch.Tensor.diag, torch.cdist
     fill_diagonal, repeat, tile = torch.Tensor.fill_diagonal_, torch.Tensor.repeat, torch.Tensor.tile
     with contextlib.ExitStack() as stack:
@@ -735,6 +748,8 @@ def _with_open_parts() -> Iterator[None]:
         stack.enter_context(mock.patch.object(torch.backends.opt_einsum, "enabled", False))
         stack.enter_context(mock.patch.object(torch, "cdist", cdist_open))
         stack.enter_context(mock.patch.object(builtins, "len", len_open))
+        for name, compute in of_sizes.items():
+            stack.enter_context(mock.patch.object(math, name, of_open(getattr(math, name), compute)))
         yield
 
 
@@ -782,7 +797,7 @@ def _export_program(module: torch.nn.Module, batch: Any) -> tuple[torch.export.E
             pass
     try:
         exported, _, write = written(1, least, prefer_deferred_runtime_asserts_over_guards=True)
-    except torch._dynamo.exc.UserError:
+    except (torch._dynamo.exc.UserError, torch.fx.proxy.TraceError):
         raise first from None
     smallest = _find_smallest_batch(exported)
     if smallest is None:
@@ -892,16 +907,25 @@ _NO_BATCH = 1 << 20
 _MOST_EXAMPLES = 64
 
 
-def _find_smallest_batch(exported: torch.export.ExportedProgram) -> int | None:
-    """From which number of examples on all hold that the program asserts of their number; None where there is none."""
-    smallest = 1
+def _get_conditions(exported: torch.export.ExportedProgram) -> Iterator[Any]:
+    """What the program assumes of the batch's size. It asserts those of whole numbers; of others it has no word."""
+    for node in exported.graph.nodes:
+        if isinstance(value := node.meta.get("val"), torch.Tensor) and (sizes := getattr(getattr(value, "fake_mode", None), "shape_env", None)) is not None:
+            yield from (guard.expr for guard in sizes.guards)
+            yield from (assertion.expr for assertions in sizes.deferred_runtime_asserts.values() for assertion in assertions)
+            break
     for node in exported.graph.nodes:
         if node.op != "call_function" or not str(node.target).startswith("aten._assert_scalar"):
             continue
         condition = node.args[0].meta["val"] if isinstance(node.args[0], torch.fx.Node) else node.args[0]
-        if not isinstance(condition, torch.SymBool):
-            continue
-        expression = condition.node.expr
+        if isinstance(condition, torch.SymBool):
+            yield condition.node.expr
+
+
+def _find_smallest_batch(exported: torch.export.ExportedProgram) -> int | None:
+    """From which number of examples on all hold that the program assumes of their number; None where there is none."""
+    smallest = 1
+    for expression in _get_conditions(exported):
         if torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(expression):
             continue  # Of what a tensor holds.
         # All others are the batch's size.

@@ -213,6 +213,32 @@ def test_statistics_that_are_updated_again_are_refused(tmp_path, use_reentrant):
                        get_example(torch_models.MODELS["mlp"][2]), tmp_path / "step.mlir")
 
 
+def test_numbers_of_the_batchs_size(tmp_path):
+    def loss(module, batch):
+        n = batch["x"].shape[0]
+        rows = torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"], reduction="none")
+        powers = n**0.5 + 0.9**n + 60 / n**2 + math.sqrt(n) + math.exp(-n / 8)
+        whole = math.ceil(n / 5) + math.floor(n / 7) + round(n * 0.3) + abs(n - 20) + max(n, 9) - min(n, 9) + (n & 3) + (n >> 1)
+        logarithms = math.log(n) + math.log2(n) + math.log(n, 3) + math.log10(n) + math.log1p(n)
+        return rows.mean() * powers / whole + module(batch["x"]).square().mean() * logarithms + (n / 3 if n**0.5 > 1.5 else 0)
+
+    torch.manual_seed(0)
+    module, data = torch.nn.Linear(8, 4), torch_models.MODELS["mlp"][2]
+    # Of other examples than the batch that is trained.
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.01), {name: tensor[:5] for name, tensor in data.items()}, tmp_path / "step.mlir")
+    theirs = copy.deepcopy(module)
+    losses = torch_models.train_here(theirs, loss, optim.SGD(theirs.parameters(), 0.01), data, BATCH, 4)
+    result = distc.compile(step, replicas=2, batch=BATCH).train(to_numpy(data), 4)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
+    expect_state(module, result.state, theirs)
+
+
+@pytest.mark.parametrize("number", [lambda n: int(0.3 * n), lambda n: 2.0 if n**0.5 > 3.5 else 1.0])
+def test_numbers_that_would_be_the_examples_are_refused(tmp_path, number):
+    """torch.export asserts nothing of a number that is not whole."""
+    expect_refusal(tmp_path, "size does not stay open", torch_models.mlp(), lambda module, batch: torch_models.classify(module, batch) * number(batch["x"].shape[0]))
+
+
 def test_what_changes_an_optimizers_steps_is_refused(tmp_path):
     module = torch_models.mlp()
     optimizer = optim.SGD(module.parameters(), 0.1)
