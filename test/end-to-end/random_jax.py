@@ -64,6 +64,8 @@ BATCHWISE = {"batch norm": lambda x: (x - x.mean(0)) * lax.rsqrt(x.var(0) + 0.1)
              "largest of groups": lambda x: x - 0.5 * jax.ops.segment_max(x, jnp.argmax(x, -1), WIDTH)[jnp.argmax(x, -1)],
              "distances": lambda x: x * jnp.exp(-((x[:, None] - x[None]) ** 2).sum(-1)).mean(1, keepdims=True), "views": views,
              "moved round": lambda x: x - 0.5 * jnp.roll(x, 3, 0), "moved back": lambda x: x * jnp.tanh(jnp.roll(x, -1, 0)), "mapped": lambda x: lax.map(lambda row: row * jnp.tanh(row).sum(), x),
+             "mean by name": lambda x: jax.vmap(lambda row: (row - lax.pmean(row, "i")) * lax.rsqrt(0.1 + lax.pmean(row * row, "i")), axis_name="i")(x),
+             "gathered by name": lambda x: jax.vmap(lambda row: row * jnp.tanh(lax.all_gather(row, "i") @ row).mean() + lax.psum(row, "i") / lax.axis_size("i"), axis_name="i")(x),
              "summed": lambda x: x - lax.scan(lambda total, row: (total + row * row[0], None), jnp.zeros(WIDTH), x)[0] / BATCH, "permuted": lambda x: 0.7 * x + 0.3 * x[jnp.argsort(x[:, 0])], "sums so far": lambda x: x + jnp.cumsum(x, 0) / BATCH}
 
 

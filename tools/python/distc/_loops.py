@@ -1,11 +1,15 @@
 """Loops over the examples of the batch (lax.map, lax.scan), whose size is left open: where each example is computed for itself, all of
-them at once, as jax.vmap does."""
+them at once, as jax.vmap does. What examples that jax.vmap computes have in common by its axis_name (lax.psum, lax.pmean) are sums over them."""
 from __future__ import annotations
 
+import contextlib
 from typing import Any, Callable, Iterator
+from unittest import mock
 
 import jax
 import jax.numpy as jnp
+from jax._src.lax import lax as lax_internal
+from jax.export import is_symbolic_dim
 from jax.extend import core
 
 # Calls of what may stand in line.
@@ -29,8 +33,36 @@ def _is_over_examples(eqn: Any) -> bool:
     return eqn.primitive.name == "scan" and not isinstance(eqn.params["length"], int)
 
 
+# What jax.vmap leaves of them when it has an axis_name, which JAX writes down for a size that is known alone.
+_COLLECTIVES = {"psum": jnp.sum, "pmax": jnp.max, "pmin": jnp.min}
+
+
+def _is_collective(eqn: Any) -> bool:
+    return (eqn.primitive.name in _COLLECTIVES and eqn.params.get("axis_index_groups") is None and all(isinstance(axis, int) for axis in eqn.params["axes"])
+            and any(not isinstance(size, int) for each in eqn.invars for size in each.aval.shape))
+
+
+def _collect(eqn: Any, values: list[Any]) -> list[Any]:
+    reduce, axes = _COLLECTIVES[eqn.primitive.name], eqn.params["axes"]
+    return [reduce(value, axes).astype(value.dtype) if axes else value for value in values]
+
+
+@contextlib.contextmanager
+def _with_open_axes() -> Iterator[None]:
+    """The size of an axis of jax.vmap may be open: JAX makes an array's constant of it."""
+    make = getattr(lax_internal, "_const", None)
+
+    def make_open(example: Any, value: Any) -> Any:
+        if not is_symbolic_dim(value):
+            return make(example, value)
+        return value if isinstance(example, int) else jnp.asarray(value).astype(jnp.result_type(example))
+
+    with mock.patch.object(lax_internal, "_const", make_open) if make else contextlib.nullcontext():
+        yield
+
+
 def _has_loops(jaxpr: Any) -> bool:
-    return any(_is_over_examples(eqn) or any(_has_loops(part) for part in _get_parts(eqn.params)) for eqn in jaxpr.eqns)
+    return any(_is_over_examples(eqn) or _is_collective(eqn) or any(_has_loops(part) for part in _get_parts(eqn.params)) for eqn in jaxpr.eqns)
 
 
 def _is_sum(jaxpr: Any, carry: Any, result: Any) -> bool:
@@ -74,7 +106,7 @@ def _evaluate(jaxpr: Any, constants: list[Any], arguments: list[Any]) -> list[An
     values = dict(zip(jaxpr.constvars, constants)) | dict(zip(jaxpr.invars, arguments))
     for eqn in jaxpr.eqns:
         operands = [each.val if isinstance(each, core.Literal) else values[each] for each in eqn.invars]
-        results = _run_at_once(eqn, operands) if _is_over_examples(eqn) else None
+        results = _run_at_once(eqn, operands) if _is_over_examples(eqn) else _collect(eqn, operands) if _is_collective(eqn) else None
         name = eqn.primitive.name
         if results is None and name in _CALLS and any(_has_loops(part) for part in _get_parts(eqn.params)):
             called = eqn.params[_CALLS[name]]
@@ -89,9 +121,10 @@ def _evaluate(jaxpr: Any, constants: list[Any], arguments: list[Any]) -> list[An
 
 
 def with_examples_at_once(step: Callable[..., Any], state: Any, batch: Any) -> Callable[..., Any]:
-    """`step`, jitted, without loops over the examples of a batch of open size, where it has any that are of single examples."""
+    """`step`, jitted, without loops over the examples of a batch of open size, where it has any that are of single examples, and without collectives of them."""
     jitted = jax.jit(step, keep_unused=True)
-    traced = jitted.trace(state, batch)
+    with _with_open_axes():
+        traced = jitted.trace(state, batch)
     if not _has_loops(traced.jaxpr.jaxpr):
         return jitted
     structure = jax.tree.structure(traced.out_info)

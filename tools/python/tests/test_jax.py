@@ -225,6 +225,9 @@ def test_state_of_bfloat16(tmp_path):
     lambda x, w: jax.checkpoint(lambda x: jnp.tanh(jnp.tanh(x @ w) @ w.T), policy=jax.checkpoint_policies.dots_saveable)(x).mean(),
     lambda x, w: jax.lax.reduce_window(x @ w, jnp.inf, jax.lax.min, (1, 2), (1, 1), "VALID").mean(),
     lambda x, w: jax.lax.reduce_window(jnp.tanh(x @ w), jnp.inf, jax.lax.min, (1, 2), (1, 2), "SAME").mean(),
+    # What examples of jax.vmap have in common.
+    lambda x, w: jax.vmap(lambda row: (row @ w - jax.lax.pmean(row @ w, "i")) * jax.lax.rsqrt(0.1 + jax.lax.pmean((row @ w) ** 2, "i")) * jax.lax.psum(row[0], "i"), axis_name="i")(x).var(),
+    lambda x, w: jax.vmap(lambda row: jax.nn.logsumexp(jax.lax.all_gather(row @ w, "i") @ (row @ w)) / jax.lax.axis_size("i"), axis_name="i")(x).mean(),
     # Every part of an example meets every part of every other one.
     lambda x, w: jax.nn.logsumexp(jnp.einsum("bqd,cnd->bcqn", x.reshape(-1, 2, 2), jnp.stack([x @ w, -x @ w], -1)).max(-1).sum(-1), 1).mean(),
 ])
