@@ -1209,7 +1209,8 @@ Operation *BatchFlow::findSampleSize(Operation *op) const {
 }
 
 Operation *BatchFlow::findFixedSize(Operation *op) const {
-  if (!llvm::isa<dfg::ScalarInterface, dfg::AssignAddOp, dfg::AssignSubOp>(op))
+  // A choice by a number, too.
+  if (!llvm::isa<dfg::ScalarInterface, dfg::AssignAddOp, dfg::AssignSubOp>(op) && op->getNumRegions() == 0)
     return nullptr;
   // What is computed of sizes follows from them; what of constants is a number of another one.
   if (fixed.isComputed(op) ||
@@ -1217,6 +1218,8 @@ Operation *BatchFlow::findFixedSize(Operation *op) const {
     return nullptr;
   for (Value operand : op->getOperands()) {
     if (Operation *number = fixed.findSize(operand))
+      return number;
+    if (Operation *number = fixed.findTaken(operand))
       return number;
     // What adds up examples adds those of a share.
     if (Operation *number = llvm::isa<dfg::AssignAddOp, dfg::AssignSubOp>(op) ? fixed.findCount(operand) : nullptr)

@@ -578,6 +578,19 @@ std::optional<double> FixedBatch::getNumber(Value constant) const {
 }
 
 /// Of constants alone, and of no size of the batch: that one is known to be one, or was found to be by what it meets.
+/// Whether `op` takes the first number of a constant vector, a multiple of `size`: as of tf.shape of what has that many
+/// rows, which TensorFlow writes as a constant.
+static bool takesRows(Operation *op, int64_t size) {
+  if (!llvm::isa<dfg::UnpackOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op>(op))
+    return false;
+  auto shape = op->getOperand(0).getDefiningOp<dfg::ConstOp>();
+  auto sizes = shape ? llvm::dyn_cast<DenseIntElementsAttr>(shape.getValue()) : DenseIntElementsAttr();
+  if (!sizes || sizes.getType().getRank() != 1 || sizes.getNumElements() == 0)
+    return false;
+  const int64_t rows = (*sizes.value_begin<APInt>()).getSExtValue();
+  return rows > 0 && rows % size == 0;
+}
+
 void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
   for (Value result : op->getResults())
     computed.erase(result);
@@ -586,7 +599,10 @@ void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
         return isOfConstants(operand) && !makesRows(operand.getDefiningOp());
       }))
     return;
-  bool mayHaveRows = false;
+  bool mayHaveRows = false, isTaken = takesRows(op, size);
+  for (Value operand : op->getOperands())
+    if (auto it = computed.find(operand); it != computed.end())
+      isTaken |= it->second.isTaken;
   for (OpOperand &operand : op->getOpOperands())
     if (!isParameterOperand(op, operand.getOperandNumber()))
       mayHaveRows |= mayBeRows(operand.get());
@@ -598,7 +614,8 @@ void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
     const bool isSpread = llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op) || op->hasTrait<dfg::Reshapes>();
     if (!number && (isSpread || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::FillOp>(op)))
       number = getNumber(op->getOperand(llvm::isa<dfg::FillOp>(op) ? 1 : 0));
-    computed[result] = {number, mayHaveRows && takesFirst(op, result.getResultNumber(), shapes)};
+    const bool isFirst = takesFirst(op, result.getResultNumber(), shapes);
+    computed[result] = {number, mayHaveRows && isFirst, isTaken && isFirst};
   }
 }
 
@@ -759,12 +776,23 @@ Operation *FixedBatch::findCount(Value value) const {
   return constant && counted.contains(constant) ? constant.getDefiningOp() : nullptr;
 }
 
+Operation *FixedBatch::findTaken(Value value) const {
+  Value constant = getConstant(value);
+  auto it = constant ? computed.find(constant) : computed.end();
+  if (it == computed.end() || !it->second.isTaken || counted.contains(constant) || shared.contains(constant) ||
+      ofCopies.contains(constant) || makesRows(constant.getDefiningOp()))
+    return nullptr;
+  return constant.getDefiningOp();
+}
+
 Operation *FixedBatch::findSize(Value value) const {
   const auto rows = static_cast<double>(size);
   return findNumber(value, [&](double x) { return isNear(x, rows) || isNear(1 / x, rows); });
 }
 
 Operation *FixedBatch::findSampleSize(Value value) const {
+  if (Operation *taken = findTaken(value))
+    return taken;
   const auto rows = static_cast<double>(size);
   return findNumber(value,
                     [&](double x) { return isNear(x, rows) || isNear(x, rows - 1) || isNear(x, rows / (rows - 1)); });

@@ -100,6 +100,10 @@ public:
   /// The constant that `value` is, if it is the batch's size, or one by it, and was not seen to count terms; else null.
   mlir::Operation *findSize(mlir::Value value) const;
 
+  /// The constant that `value` is, if it is computed of the first size of a shape, which is the batch's, and was not
+  /// seen to count terms or to be rows; else null.
+  mlir::Operation *findTaken(mlir::Value value) const;
+
   /// The constant that `value` is, if it counts terms; else null.
   mlir::Operation *findCount(mlir::Value value) const;
 
@@ -115,6 +119,7 @@ private:
   struct Computed {
     std::optional<double> number; // that all its elements are
     bool mayBeRows = true;        // whether it may have the batch's size in it
+    bool isTaken = false;         // whether it has the first size of a shape in it, which is a multiple of the batch's
   };
   bool isOfConstants(mlir::Value value) const;
   bool isRowsOfReshape(mlir::Value value, const dfg::ShapeContext &shapes) const;
