@@ -230,6 +230,8 @@ def main():
     for name, program in (ACCEPTED | ODD).items():
         if not arguments.names or name in arguments.names:
             checks.check(name, check, program, arguments.share, arguments.replicas, name in ACCEPTED)
+            # Of few rows many numbers are multiples.
+            checks.check(f"{name}, of two rows", check, program, 2, arguments.replicas, False)
     checks.exit()
 
 

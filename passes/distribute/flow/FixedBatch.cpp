@@ -359,7 +359,7 @@ private:
         counts.ofRows.insert(own.ofRows.begin(), own.ofRows.end());
         counts.others.insert(own.others.begin(), own.others.end());
       }
-    if (op->hasTrait<dfg::Adds>() || llvm::isa<dfg::AddNOp>(op))
+    if (rows > 1 && (op->hasTrait<dfg::Adds>() || llvm::isa<dfg::AddNOp>(op)))
       addSummands(sum, counts, depth);
     return counts;
   }
@@ -454,7 +454,8 @@ dfg::Dim FixedBatch::asNumber(dfg::Dim rows) const {
 
 dfg::Dim FixedBatch::asRows(dfg::Dim rows) const {
   const dfg::Dim number = asNumber(rows);
-  if (!number.isKnown() || number.getConstant() % size)
+  // Any number is a multiple of one row.
+  if (size == 1 || !number.isKnown() || number.getConstant() % size)
     return {};
   return dfg::Dim::batch(number.getConstant() / size);
 }
@@ -484,7 +485,8 @@ void FixedBatch::noteRows(Value value, const dfg::ShapeContext &shapes, ArrayRef
       return of && (of->size() < sizes->size() || of->front() == dfg::Dim(1));
     };
     const bool isConstant = llvm::isa<dfg::ConstOp>(op), isAlike = isConstant && isAlikeAlong(rows, 0, shapes);
-    const bool isInSegments = isConstant && !isAlike && isAlikeAlong(rows, 0, shapes, parts);
+    // One row is alike in any segment.
+    const bool isInSegments = isConstant && size > 1 && !isAlike && isAlikeAlong(rows, 0, shapes, parts);
     bool makes = drawsRows(op) || llvm::isa<dfg::FillOp>(op) || isAlike || isInSegments ||
                  (llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op) && isOneRow(op->getOperand(0)));
     if (makes) {
@@ -615,7 +617,8 @@ void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
     if (!number && (isSpread || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::FillOp>(op)))
       number = getNumber(op->getOperand(llvm::isa<dfg::FillOp>(op) ? 1 : 0));
     const bool isFirst = takesFirst(op, result.getResultNumber(), shapes);
-    computed[result] = {number, mayHaveRows && isFirst, isTaken && isFirst};
+    // Where a replica has one row, what counts it shows in nothing.
+    computed[result] = {number, size > 1 && mayHaveRows && isFirst, isTaken && isFirst};
   }
 }
 
@@ -623,7 +626,7 @@ std::optional<int> FixedBatch::getScale(Value value) const {
   Value constant = getConstant(value);
   if (!constant)
     return 0;
-  if (counted.contains(constant))
+  if (size > 1 && counted.contains(constant))
     return 1;
   if (shared.contains(constant))
     return -1;
@@ -740,7 +743,9 @@ bool FixedBatch::mayCount(Operation *op, Value value) const {
   if (!constant || counts(value) || isShare(value))
     return false;
   auto number = getNumber(constant);
-  if (number && (std::abs(*number) == 0.5 || std::abs(*number) == 1 || std::abs(*number) == 2))
+  // Of what is computed of sizes these are as good as any other.
+  const bool isGradients = number && (std::abs(*number) == 0.5 || std::abs(*number) == 1 || std::abs(*number) == 2);
+  if (isGradients && !computed.contains(constant))
     return false;
   return llvm::none_of(op->getOperands(), [&](Value other) { return findCopies(other, number); });
 }
