@@ -91,6 +91,15 @@ def _div(x, y, rounding_mode=None):
     return lax.div(*jnp.broadcast_arrays(jnp.asarray(x, dtype), jnp.asarray(y, dtype)))
 
 
+def _of_numbers_alone(function):
+    """fmax and fmin: of a number and NaN the number."""
+    return lambda x, y: function(jnp.where(jnp.isnan(x), y, x), jnp.where(jnp.isnan(y), x, y))
+
+
+_TABLE["fmax"] = _of_numbers_alone(jnp.maximum)
+_TABLE["fmin"] = _of_numbers_alone(jnp.minimum)
+
+
 @_define("abs")
 def _abs(x):
     # Without a gradient at zero, where jnp.abs of real numbers has that of x.
@@ -132,6 +141,11 @@ def _addcmul(x, a, b, value=1):
 @_define("addcdiv")
 def _addcdiv(x, a, b, value=1):
     return x + value * a / b
+
+
+@_define("_foreach_norm")
+def _norms(xs, order=2, dtype=None):
+    return [_vector_norm(x, order, dtype=dtype) for x in xs]
 
 
 @_define("lerp")
@@ -276,6 +290,11 @@ def _vector_norm(x, order=2, axes=None, keepdim=False, *, dtype=None):
     return jnp.where(is_zero, 0, jnp.where(is_zero, 1, total) ** (1 / order))
 
 
+@_define("dist")
+def _distance(x, y, order=2):
+    return _vector_norm(x - y, order)
+
+
 @_define("prod")
 def _prod(x, axes=None, keepdim=False, dtype=None):
     """By halves: of jnp.prod there is no gradient beside axes whose size is open."""
@@ -367,9 +386,28 @@ def _nanmedian(x, axis, keepdim=False):
     return (values, places) if keepdim else (jnp.squeeze(values, axis), jnp.squeeze(places, axis))
 
 
-@_define("median.default", "nanmedian.default")
+def _middle_of_all(x, count):
+    """The lower of two in the middle of the first `count` in order. Those that are alike share the gradient."""
+    flat = lax.stop_gradient(x).reshape(-1)
+    middle = jnp.take(jnp.sort(flat), (count - 1) // 2, mode="clip")
+    is_middle = flat == middle
+    return jnp.sum(jnp.where(is_middle, x.reshape(-1), 0), dtype=x.dtype) / jnp.sum(is_middle).astype(x.dtype), middle
+
+
+@_define("median.default")
 def _median_of_all(x):
-    raise NotImplementedError("there is no code for the median of all elements: say of which axis (dim)")
+    # Integers have no NaN, and are what they are.
+    value, middle = _middle_of_all(x, jnp.asarray(math.prod(x.shape)))
+    return jnp.where(jnp.isnan(x).any(), jnp.nan, value) if jnp.issubdtype(x.dtype, jnp.inexact) else middle
+
+
+@_define("nanmedian.default")
+def _nanmedian_of_all(x):
+    if not jnp.issubdtype(x.dtype, jnp.inexact):
+        return _median_of_all(x)
+    count = jnp.sum(~jnp.isnan(x))  # NaN last
+    value, _ = _middle_of_all(x, jnp.maximum(count, 1))
+    return jnp.where(count == 0, jnp.nan, value)
 
 
 @_define("cumprod")
@@ -411,9 +449,13 @@ def _histogram(x, bins=100, min=0, max=0):
 
 @_define("searchsorted")
 def _searchsorted(bounds, x, *, out_int32=False, right=False, side=None, sorter=None):
-    if bounds.ndim != 1 or sorter is not None:
-        raise NotImplementedError("there is code for searchsorted in one sorted vector alone: torch.vmap does it for many")
-    return jnp.searchsorted(bounds, x, side=side or ("right" if right else "left"))
+    if sorter is not None:
+        raise NotImplementedError("there is no code for searchsorted with a sorter: take_along_dim sorts")
+    search = functools.partial(jnp.searchsorted, side=side or ("right" if right else "left"))
+    if bounds.ndim > 1:  # Row by row.
+        for _ in bounds.shape[:-1]:
+            search = jax.vmap(search)
+    return search(bounds, x)
 
 
 @_define("topk")
