@@ -650,8 +650,8 @@ def _with_ways_out() -> Iterator[None]:
                    "x + (value - x).detach() for a tensor with another value and the gradient of x")
         elif "is mutated in the forward method" in text:
             why = "the loss changes a tensor that is no parameter or buffer of the module. Make it one (register_buffer), or a part of the module"
-        elif ".numpy() is not supported" in text:
-            why = "the module or the loss takes a tensor out of PyTorch (.numpy()). Compute it with torch, or feed it with the batch"
+        elif ".numpy() is not supported" in text or "Cannot access data pointer" in text:
+            why = "the module or the loss takes a tensor out of PyTorch (.numpy(), DLPack). Compute it with torch, or feed it with the batch"
         elif "FakeTensor" in text and any("nn/modules/rnn" in frame.filename for frame in traceback.extract_tb(error.__traceback__)):
             why = "pack_padded_sequence asks how long the sequences are. Give all steps to the network, and take what it gives at each length by a mask"
         else:

@@ -728,7 +728,8 @@ def test_gradients_within_a_loss_are_refused(tmp_path):
 
 @pytest.mark.parametrize("loss,line,why", [
     (lambda module, batch: module(batch["x"]).mean() if batch["x"].sum() > 0 else 0.0, "if batch", "Python looks at what a tensor holds"),
-    (lambda module, batch: module(batch["x"]).mean() * batch["x"].numpy().sum(), "numpy", "takes a tensor out of PyTorch")])
+    (lambda module, batch: module(batch["x"]).mean() * batch["x"].numpy().sum(), "numpy", "takes a tensor out of PyTorch"),
+    (lambda module, batch: module(torch.from_dlpack(batch["x"])).mean(), "from_dlpack", "takes a tensor out of PyTorch")])
 def test_a_refusal_names_the_line(tmp_path, loss, line, why):
     expect_refusal(tmp_path, rf"test_torch.py:\d+: .*{line}.*{why}", torch.nn.Linear(8, 4), loss)
 
