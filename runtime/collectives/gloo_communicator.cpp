@@ -8,6 +8,7 @@
 #include "collectives/all_reduce_algorithms.h"
 #include "collectives/network_communicator.h"
 #include "collectives/reduce_sum.h"
+#include "core/batch_scheduling.h"
 #include "core/error.h"
 
 #include <gloo/allreduce.h>
@@ -383,6 +384,10 @@ std::unique_ptr<Communicator> make_gloo_communicator(const GlooOptions &options,
   if (std::signal(SIGPIPE, SIG_IGN) == SIG_ERR)
     throw Error("cannot ignore SIGPIPE");
   try {
+    // Of gloo's thread. It is woken while another thread of the task sends, which holds a connection's lock meanwhile.
+    // Instead of waiting for the lock gloo's tries again and again; had it interrupted the other one, on a core of
+    // both, that would be for a whole slice, some milliseconds a message.
+    const BatchScheduling scheduling;
     return std::make_unique<GlooCommunicator>(options, store, progress);
   } catch (const gloo::Exception &e) {
     throw Error(options.explain ? options.explain(e.what()) : std::string(e.what()));
