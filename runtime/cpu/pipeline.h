@@ -66,14 +66,16 @@ public:
   /// The calling replica no longer reads what the bucket's variables were.
   void open() { opened_.add(1); }
 
-  /// Calls update(range) for the parts of `elements`, a range of the member that begins at element `offset` of the
-  /// bucket, when their gradients are there; a replica of the owner calls it once a run, for its own elements. False
-  /// where the task failed meanwhile.
+  /// Calls update(range) for the parts of `elements`, a range of the member of `count` elements that begins at element
+  /// `offset` of the bucket, when their gradients are there; a replica of the owner calls it once a run, for its own
+  /// elements. False where the task failed meanwhile.
   template <class Update>
-  bool updateMember(int64_t offset, Range elements, uint32_t run, const Patience &patience, Update update) {
+  bool updateMember(int64_t offset, int64_t count, Range elements, uint32_t run, const Patience &patience,
+                    Update update) {
     for (size_t i = 0; i < pieces_.size(); ++i)
       for (const Part &part : pieces_[i].parts) {
-        if (bucket_.members[part.member].offset != offset)
+        // One without elements, which has no part, may begin where another does.
+        if (const drt_member &member = bucket_.members[part.member]; member.offset != offset || member.count != count)
           continue;
         const Range own = {std::max(part.range.begin, elements.begin), std::min(part.range.end, elements.end)};
         if (!own.empty()) {

@@ -117,7 +117,7 @@ public:
     const char *name = entry.buckets[index].name;
     const Range elements = rangeOf(count, config_.localReplicas, replica.local_index);
     return bucket(entry, index)
-        .pipelined->updateMember(offset, elements, runs_[entryIndex(entry)], {stop_, 0, this, name}, update);
+        .pipelined->updateMember(offset, count, elements, runs_[entryIndex(entry)], {stop_, 0, this, name}, update);
   }
 
   /// What a bucket's sum is divided by.

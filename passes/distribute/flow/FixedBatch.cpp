@@ -579,7 +579,6 @@ std::optional<double> FixedBatch::getNumber(Value constant) const {
   return computed.lookup(constant).number;
 }
 
-/// Of constants alone, and of no size of the batch: that one is known to be one, or was found to be by what it meets.
 /// Whether `op` takes the first number of a constant vector, a multiple of `size`: as of tf.shape of what has that many
 /// rows, which TensorFlow writes as a constant.
 static bool takesRows(Operation *op, int64_t size) {
@@ -593,6 +592,7 @@ static bool takesRows(Operation *op, int64_t size) {
   return rows > 0 && rows % size == 0;
 }
 
+/// Of constants alone, and of no size of the batch: that one is known to be one, or was found to be by what it meets.
 void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
   for (Value result : op->getResults())
     computed.erase(result);

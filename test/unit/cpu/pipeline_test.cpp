@@ -23,7 +23,7 @@ namespace {
 constexpr int variables = 5;
 // In pieces of 65,536 elements: some, a few elements, some and a rest, exactly one, none.
 constexpr int64_t sizes[] = {200003, 3, 70000, 65536, 0};
-constexpr int64_t offsets[] = {0, 200016, 0, 70000, 135536};
+constexpr int64_t offsets[] = {0, 200016, 0, 70000, 70000};
 constexpr int64_t elements[] = {200032, 135536}; // of each bucket
 constexpr int bucketOf[] = {0, 0, 1, 1, 1};
 constexpr int64_t starts[] = {0, 200064 * 4}; // of each bucket, in bytes
