@@ -6,6 +6,7 @@
 #include "cpu/pipeline.h"
 #include "cpu/task.h"
 #include "test/unit/support/in_process_communicator.h"
+#include "test/unit/support/task_config.h"
 
 #include <catch2/catch.hpp>
 
@@ -138,11 +139,7 @@ std::vector<std::vector<float>> train(int32_t replicas, int32_t tasks, bool both
   std::vector<std::thread> threads;
   for (int32_t t = 0; t < tasks; ++t)
     threads.emplace_back([&, t] {
-      TaskConfig config;
-      config.numReplicas = config.hostReplicas = replicas;
-      config.localReplicas = replicas / tasks + (t < replicas % tasks);
-      config.firstReplica = config.hostOffset = t * (replicas / tasks) + std::min(t, replicas % tasks);
-      CpuTask task(plan.program, tasks > 1 ? &group.member(t) : nullptr, config);
+      CpuTask task(plan.program, tasks > 1 ? &group.member(t) : nullptr, configOf(replicas, tasks, t));
       for (int64_t s = 0; s < 3; ++s)
         task.run(plan.entry, s);
       for (int v = 0; v < variables; ++v) {
@@ -209,11 +206,7 @@ TEST_CASE("a task that fails ends the others, whatever is on its way") {
   std::vector<std::thread> threads;
   for (int32_t t = 0; t < 2; ++t)
     threads.emplace_back([&, t] {
-      TaskConfig config;
-      config.numReplicas = config.hostReplicas = 2;
-      config.localReplicas = 1;
-      config.firstReplica = config.hostOffset = t;
-      CpuTask task(plan.program, &group.member(t), config);
+      CpuTask task(plan.program, &group.member(t), configOf(2, 2, t));
       try {
         for (int64_t s = 0;; ++s) {
           if (t == 1 && s == 2)

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/task.h"
 #include "test/unit/support/in_process_communicator.h"
+#include "test/unit/support/task_config.h"
 
 #include <catch2/catch.hpp>
 
@@ -75,11 +76,7 @@ TEST_CASE("replicas meet at a bucket's result, in one task and in several") {
   for (int32_t t = 0; t < tasks; ++t) {
     arrived[t] = missed[t] = 0;
     threads.emplace_back([&, t] {
-      TaskConfig config;
-      config.numReplicas = config.hostReplicas = replicas;
-      config.localReplicas = 2;
-      config.firstReplica = config.hostOffset = 2 * t;
-      CpuTask task(program, tasks > 1 ? &group.member(t) : nullptr, config);
+      CpuTask task(program, tasks > 1 ? &group.member(t) : nullptr, configOf(replicas, tasks, t));
       task.run(entry, 0);
     });
   }

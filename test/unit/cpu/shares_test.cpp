@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/task.h"
 #include "test/unit/support/in_process_communicator.h"
+#include "test/unit/support/task_config.h"
 
 #include <catch2/catch.hpp>
 
@@ -98,11 +99,7 @@ void checkTraining(const Program &plan, int32_t replicas, int32_t tasks) {
   std::vector<std::thread> threads;
   for (int32_t t = 0; t < tasks; ++t)
     threads.emplace_back([&, t] {
-      TaskConfig config;
-      config.numReplicas = config.hostReplicas = replicas;
-      config.localReplicas = replicas / tasks + (t < replicas % tasks);
-      config.firstReplica = config.hostOffset = t * (replicas / tasks) + std::min(t, replicas % tasks);
-      CpuTask task(plan.program, tasks > 1 ? &group.member(t) : nullptr, config);
+      CpuTask task(plan.program, tasks > 1 ? &group.member(t) : nullptr, configOf(replicas, tasks, t));
       for (int64_t s = 0; s < steps; ++s)
         task.run(plan.entry, s);
       const auto compare = [&](const float *got, const std::vector<float> &want) {

@@ -6,6 +6,7 @@
 #include "cpu/task.h"
 #include "test/unit/support/fake_program.h"
 #include "test/unit/support/in_process_communicator.h"
+#include "test/unit/support/task_config.h"
 
 #include <catch2/catch.hpp>
 
@@ -21,16 +22,6 @@ std::vector<float> batchOf(int64_t rows) {
   for (size_t i = 0; i < x.size(); ++i)
     x[i] = static_cast<float>(static_cast<int>(i * 7919 % 1009) - 500) * 0.01f;
   return x;
-}
-
-TaskConfig configOf(int32_t replicas, int32_t tasks, int32_t task) {
-  TaskConfig config;
-  config.numReplicas = replicas;
-  config.localReplicas = replicas / tasks;
-  config.firstReplica = task * config.localReplicas;
-  config.hostReplicas = replicas;
-  config.hostOffset = config.firstReplica;
-  return config;
 }
 
 void trainSteps(CpuTask &task, const std::vector<float> &x, int64_t batch, int64_t steps, float rate) {
