@@ -51,12 +51,7 @@ public:
 
   Value krum(Value stacked, int64_t f, int64_t m) {
     findProducts(stacked);
-    Value twice = binary("Mul", "twice", products, number("two", 2));
-    Value norms = binary("AddV2", "norms", asColumn, asRow, twice.getType());
-    Value squares = binary("Sub", "squares", norms, twice);
-    Value positive = binary("Maximum", "positive", squares, number("zero", 0));
-    Value known = nodes.get("LogicalAnd", "known", {finiteColumn, finiteRow}, matrix(rows, rows, builder.getI1Type()));
-    Value distances = select("distances", known, positive, number("far", kFar));
+    Value distances = squaredDistances(number("far", kFar));
     // Of itself at distance 0, and of the nearest others.
     Value negative = nodes.get("Neg", "negative", distances, distances.getType(), type("T", wide()));
     Value nearest = top("nearest", negative, rows - f - 1, matrix(rows, rows - f - 1, wide())).first;
@@ -101,13 +96,9 @@ private:
     Value near;            // weights
   };
   Medoid findMedoid() {
-    RankedTensorType square = matrix(rows, rows, wide()), row = matrix(1, rows, wide()), one = matrix(1, 1, wide());
-    Value zero = number("nothing", 0),
-          all = nodes.get("LogicalAnd", "both", {finiteColumn, finiteRow}, matrix(rows, rows, builder.getI1Type()));
-    Value apart = binary("Sub", "apart", binary("AddV2", "norms", asColumn, asRow, square),
-                         binary("Mul", "twice", products, number("two", 2)));
-    Value squares = select("squares", all, binary("Maximum", "positive", apart, zero), zero);
-    Value distances = nodes.get("Sqrt", "distances", squares, square, type("T", wide()));
+    RankedTensorType row = matrix(1, rows, wide()), one = matrix(1, 1, wide());
+    Value zero = number("nothing", 0), squares = squaredDistances(zero);
+    Value distances = nodes.get("Sqrt", "distances", squares, squares.getType(), type("T", wide()));
     Value sums = select("sums", finiteColumn,
                         nodes.reshape("column", reduce("Sum", "sum", distances, 1, vector(rows, wide())), {rows, 1}),
                         number("far", kFar));
@@ -204,6 +195,16 @@ private:
     Value diagonal = nodes.get("DiagPart", "norms_squared", products, vector(rows, wide()), type("T", wide()));
     asColumn = nodes.reshape("column", diagonal, {rows, 1});
     asRow = nodes.reshape("row", diagonal, {1, rows});
+  }
+
+  /// Of each two gradients; `other` where one of them is not finite.
+  Value squaredDistances(Value other) {
+    Value twice = binary("Mul", "twice", products, number("two", 2));
+    Value norms = binary("AddV2", "norms", asColumn, asRow, twice.getType());
+    Value squares = binary("Sub", "squares", norms, twice);
+    Value positive = binary("Maximum", "positive", squares, number("zero", 0));
+    Value known = nodes.get("LogicalAnd", "known", {finiteColumn, finiteRow}, matrix(rows, rows, builder.getI1Type()));
+    return select("distances", known, positive, other);
   }
 
   Value finish(Value value) {
