@@ -53,6 +53,26 @@ struct ConvertKernelsToLLVM : impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLV
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       return signalPassFailure();
     flattenTables();
+    addressBools();
+  }
+
+  /// A bool takes a byte. LLVM makes no vectors of loads and stores of single bits, nor of a loop that has some.
+  void addressBools() {
+    getOperation().walk([&](Operation *op) {
+      OpBuilder builder(op);
+      if (auto load = llvm::dyn_cast<LLVM::LoadOp>(op); load && load.getType().isInteger(1)) {
+        Type byte = builder.getI8Type();
+        Value loaded = LLVM::LoadOp::create(builder, load.getLoc(), byte, load.getAddr(), /*alignment=*/1);
+        Value zero = LLVM::ConstantOp::create(builder, load.getLoc(), builder.getIntegerAttr(byte, 0));
+        Value isSet = LLVM::ICmpOp::create(builder, load.getLoc(), LLVM::ICmpPredicate::ne, loaded, zero);
+        load.replaceAllUsesWith(isSet);
+        load.erase();
+      } else if (auto store = llvm::dyn_cast<LLVM::StoreOp>(op); store && store.getValue().getType().isInteger(1)) {
+        Value byte = LLVM::ZExtOp::create(builder, store.getLoc(), builder.getI8Type(), store.getValue());
+        LLVM::StoreOp::create(builder, store.getLoc(), byte, store.getAddr(), /*alignment=*/1);
+        store.erase();
+      }
+    });
   }
 
   /// LLVM makes a constant of each innermost row of a table, of a convolution's filter a million of a few numbers. One

@@ -50,6 +50,7 @@ struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
     RewritePatternSet patterns(&getContext());
     populateMathPolynomialApproximationPatterns(patterns,
                                                 [](StringRef name) { return llvm::is_contained(accurate, name); });
+    arith::populateCeilFloorDivExpandOpsPatterns(patterns);
     if (failed(applyPatternsGreedily(kernel, std::move(patterns))))
       signalPassFailure();
   }
@@ -65,6 +66,9 @@ struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
       if (auto generic = op->getParentOfType<linalg::GenericOp>())
         if (generic.getNumReductionLoops() > 0)
           flags = flags | arith::FastMathFlags::reassoc;
+      // Which of two zeros is the larger one nobody asks; an instruction that answered would be one more.
+      if (llvm::isa<arith::MaximumFOp, arith::MinimumFOp>(op.getOperation()))
+        flags = flags | arith::FastMathFlags::nsz;
       op->setAttr(op.getFastMathAttrName(), arith::FastMathFlagsAttr::get(&getContext(), flags));
     });
   }
@@ -81,7 +85,6 @@ void buildLowerKernelsPipeline(OpPassManager &pm) {
   kernels.addPass(createConvertLinalgToLoopsPass());
   kernels.addPass(createSplitLoops());
   kernels.addPass(createLoopInvariantCodeMotionPass());
-  kernels.addPass(arith::createArithExpandOpsPass());
   kernels.addPass(memref::createExpandStridedMetadataPass());
   kernels.addPass(createCanonicalizerPass());
   kernels.addPass(createCSEPass());

@@ -51,3 +51,27 @@ func.func private @copies(%out: memref<2x2x1xf32>) {
   memref.copy %table, %out : memref<2x2x1xf32> to memref<2x2x1xf32>
   return
 }
+
+// What loops of vectors are made of: the largest of two numbers is one operation, which passes NaN on and does not tell zeros
+// apart; a bool is a byte.
+// PREPARE-LABEL: @kernel_masked_max
+// PREPARE: arith.maximumf {{.*}} fastmath<{{.*}}nsz
+// CHECK-LABEL: llvm.func @kernel_masked_max(
+// CHECK: %[[BYTE:.*]] = llvm.load {{.*}} -> i8
+// CHECK: llvm.icmp "ne" %[[BYTE]]
+// CHECK-NOT: llvm.fcmp
+// CHECK: llvm.intr.maximum
+// CHECK: llvm.zext %{{.*}} : i1 to i8
+// CHECK: llvm.store {{.*}} : i8
+func.func private @kernel_masked_max(%m: memref<4xi1>, %x: memref<4xf32>, %y: memref<f32>, %n: memref<4xi1>) attributes {drt.kernel} {
+  linalg.generic {indexing_maps = [#map, #map, affine_map<(i) -> ()>, #map], iterator_types = ["reduction"]} ins(%m, %x : memref<4xi1>, memref<4xf32>) outs(%y, %n : memref<f32>, memref<4xi1>) {
+  ^bb0(%b: i1, %a: f32, %o: f32, %p: i1):
+    %low = arith.constant 0xFF800000 : f32
+    %s = arith.select %b, %a, %low : f32
+    %l = arith.maximumf %o, %s : f32
+    %true = arith.constant true
+    %not = arith.xori %b, %true : i1
+    linalg.yield %l, %not : f32, i1
+  }
+  return
+}
