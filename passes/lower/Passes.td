@@ -587,11 +587,23 @@ def FuseRows : Pass<"drt-fuse-rows", "::distc::drt::EntryOp"> {
   }];
 }
 
-def FoldFilterLayouts : Pass<"drt-fold-filter-layouts", "::distc::drt::EntryOp"> {
-  let summary = "Convolutions on CPUs take filters in the layout that the graph has them in";
+def FoldTransposes : Pass<"drt-fold-transposes", "::distc::drt::EntryOp"> {
+  let summary = "Matmuls and convolutions take operands in the order that the graph has them in";
   let description = [{
-    Graphs of PyTorch have filters as OIHW. The library reorders what it is given anyway, so that a transposition to HWIO would only move
-    them once more; so would one of a filter's gradient from HWIO.
+    A matmul reads each factor by rows or by columns: what transposes the last two axes in front of it, or of its result, only moves them once more. Where
+    other axes change places too (the heads of attention), the copy stays, with the last axis in its place.
+
+    ```mlir
+    %t = linalg.generic ... ins(%w : tensor<768x256xf32>) ... -> tensor<256x768xf32>
+    %y = drt.matmul %x, %t : ...
+    ```
+    becomes
+    ```mlir
+    %y = drt.matmul %x, %w {transpose_b} : (tensor<512x256xf32>, tensor<768x256xf32>) -> tensor<512x768xf32>
+    ```
+
+    With `filters`, convolutions take theirs as OIHW, as graphs of PyTorch have them. The CPU's library reorders what it is given anyway, so that a
+    transposition to HWIO would only move them once more; so would one of a filter's gradient from HWIO.
 
     ```mlir
     %t = linalg.generic ... ins(%w : tensor<16x3x5x5xf32>) ... -> tensor<5x5x3x16xf32>
@@ -602,6 +614,8 @@ def FoldFilterLayouts : Pass<"drt-fold-filter-layouts", "::distc::drt::EntryOp">
     %y = drt.conv2d %x, %w {descriptor = ..., filter_layout = "OIHW"} : (tensor<1x8x8x3xf32>, tensor<16x3x5x5xf32>) -> tensor<1x8x8x16xf32>
     ```
   }];
+  let options = [Option<"filters", "filters", "bool", "true", "Convolutions' filters too">];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::distc::drt::EntryOp"> {

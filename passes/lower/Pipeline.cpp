@@ -20,7 +20,7 @@ namespace distc {
 /// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
 static void addCPUPasses(OpPassManager &manager, int64_t maxMemory) {
   OpPassManager &entries = manager.nest<drt::EntryOp>();
-  entries.addPass(createFoldFilterLayouts());
+  entries.addPass(createFoldTransposes());
   // What the gradients of a loop's iterations add up to.
   entries.addPass(createSumContractions());
   // A gradient's product is computed once for the replicas of a task.
@@ -53,6 +53,8 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   manager.addPass(createRowKernels());
   manager.addPass(createCheckForGpu());
   OpPassManager &entries = manager.nest<drt::EntryOp>();
+  // Filters have the order that the libraries of GPUs want.
+  entries.addPass(createFoldTransposes({/*filters=*/false}));
   FuseEpiloguesOptions epilogues;
   epilogues.activations = {"relu"};
   entries.addPass(createFuseEpilogues(epilogues));
