@@ -130,18 +130,25 @@ def FuseEpilogues : Pass<"drt-fuse-epilogues", "::distc::drt::EntryOp"> {
   let options = [ListOption<"activations", "activations", "std::string", "relu and tanh; without any: both">];
 }
 
-def PointwiseConvolutions : Pass<"drt-pointwise-convolutions", "::distc::drt::EntryOp"> {
-  let summary = "Convolutions whose windows have one element are products of matrices";
+def ConvolutionsToMatmuls : Pass<"drt-convolutions-to-matmuls", "::distc::drt::EntryOp"> {
+  let summary = "Convolutions that are faster as products of matrices are those";
   let description = [{
-    A convolution by 1 x 1 windows, without padding, and its gradients: pixels are rows, channels columns. Of strides, the pixels that are read are
-    copied first, and the input's gradient is put at their places, among zeros. A product takes the filter as it
-    lies, where a convolution's primitive has a layout of its own, to which the filter goes at every call; and it is faster. With bias and activation, so behind `drt-fuse-epilogues`.
+    A convolution's primitive has a layout of its own, to which the filter goes at every call, and from which its gradient comes back, in each replica; a
+    product takes the filter as it lies, and what is done to products with variables (`drt-join-contractions`) is done to it. Without groups, two kinds of
+    convolutions become products, with their gradients:
+
+    - By 1 x 1 windows, without padding: pixels are rows, channels columns. Of strides, the pixels that are read are copied first, and the input's
+      gradient is put at their places, among zeros.
+    - Of few windows beside a large filter (at most half as many as it has outputs): each window is copied into a row, with its elements in the filter's
+      order (im2col), and the input's gradient is the sum of what the windows have at its place.
+
+    With bias and activation, so behind `drt-fuse-epilogues`.
     ```mlir
     %y = drt.conv2d %x, %f {descriptor = array<i64: 4, 7, 7, 64, 1, 1, 256, 7, 7, 1, 1, 1, 1, 0, 0, 0, 0, 1>} : (tensor<4x7x7x64xf32>, tensor<1x1x64x256xf32>) -> tensor<4x7x7x256xf32>
     ```
     becomes a `drt.matmul` of tensor<196x64xf32> and tensor<64x256xf32>, between reshapes.
   }];
-  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def FuseElementwise : Pass<"drt-fuse-elementwise", "::distc::drt::EntryOp"> {

@@ -23,10 +23,10 @@ static void addCPUPasses(OpPassManager &manager, int64_t maxMemory) {
   entries.addPass(createFoldTransposes());
   // What the gradients of a loop's iterations add up to.
   entries.addPass(createSumContractions());
+  entries.addPass(createFuseEpilogues());
+  entries.addPass(createConvolutionsToMatmuls());
   // A gradient's product is computed once for the replicas of a task.
   entries.addPass(createJoinContractions());
-  entries.addPass(createFuseEpilogues());
-  entries.addPass(createPointwiseConvolutions());
   // What two equal operations read has two readers, and would be written for them.
   entries.addPass(createEliminateCommonSubexpressions());
   entries.addPass(createFuseElementwise());

@@ -77,6 +77,20 @@ def numbers_that_become_unsigned(g):
     return g.loss_of(tf.matmul(rows, g.variable("w", 5, 2)))
 
 
+# ---- Convolutions that are products ------------------------------------------------------------------------------------------------
+
+
+@case()
+def convolutions_of_few_windows(g):
+    """Strided and padded; pixels that no window reads, and windows that lie over each other."""
+    tf = g.tf
+    image = tf.reshape(tf.matmul(g.x, g.variable("w", 4, 400)), [-1, 5, 5, 16])
+    strided = tf.nn.relu(tf.nn.conv2d(image, g.variable("strided", 3, 3, 16, 256), 2, "SAME"))
+    whole = tf.nn.conv2d(strided, g.variable("whole", 2, 2, 256, 128) / 10, 1, "VALID")
+    sparse = tf.nn.conv2d(image, g.variable("sparse", 1, 2, 16, 1024), [1, 4, 3, 1], "VALID")
+    return g.loss_of(whole) + g.loss_of(tf.reduce_max(sparse, [1, 2]))
+
+
 # ---- Assignments -----------------------------------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,23 @@ namespace {
 /// Whether a tensor is a variable's memory, the same for all replicas.
 bool isVariable(Value tensor) { return getStorage(tensor).getDefiningOp<drt::ReadOp>() != nullptr; }
 
+/// The product that a gradient is, by itself or with its axes together: a filter's.
+drt::MatmulOp getProduct(Value gradient) {
+  while (Operation *op = gradient.getDefiningOp()) {
+    if (!op->hasOneUse() || !llvm::isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op))
+      return llvm::dyn_cast<drt::MatmulOp>(op);
+    gradient = op->getOperand(0);
+  }
+  return {};
+}
+
+/// With what only reads it: the reshapes of a gradient that has been taken out.
+void eraseWithUsers(Operation *op) {
+  for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
+    eraseWithUsers(user);
+  op->erase();
+}
+
 /// Whether a product's operand lies at one place in every replica: in the arena, or fed. (Not a variable.)
 bool isPerReplica(Value tensor) {
   Operation *op = getStorage(tensor).getDefiningOp();
@@ -87,7 +104,7 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     SmallVector<drt::MatmulOp> joined;
     for (auto [member, gradient] : llvm::enumerate(start.getGradients())) {
       drt::UpdateOp update = updates.lookup(member);
-      auto product = gradient.getDefiningOp<drt::MatmulOp>();
+      drt::MatmulOp product = getProduct(gradient);
       if (!update || !isJoinable(product)) {
         if (update)
           update.setMember(kept.size());
@@ -113,7 +130,7 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
                                   builder.getArrayAttr(keptNames), kept);
     start.erase();
     for (drt::MatmulOp product : joined)
-      product.erase();
+      eraseWithUsers(product);
   }
 
   /// Worth it where the product is large: it is then cut into blocks that stay in cache.

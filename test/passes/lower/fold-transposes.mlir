@@ -1,5 +1,5 @@
 // RUN: distc-opt %s --drt-fold-transposes | FileCheck %s
-// RUN: distc-opt %s --drt-fold-transposes --drt-pointwise-convolutions | FileCheck %s --check-prefix=POINTWISE
+// RUN: distc-opt %s --drt-fold-transposes --drt-convolutions-to-matmuls | FileCheck %s --check-prefix=POINTWISE
 // RUN: distc-opt %s --drt-fold-transposes=filters=false | FileCheck %s --check-prefix=WITHOUT
 
 #oihw = affine_map<(h, w, i, o) -> (o, i, h, w)>
