@@ -31,7 +31,7 @@ def with_timeline(folder):
     model.compile(train, 2, "AllReduce", *flags)
     must([train, "--data", model.feeds, "--steps", "4", "--quiet", "--timeline", timeline])
     page = folder / "timeline.html"
-    must([*model.compile_command(page, 2, "AllReduce", *flags), "--emit=html", "--timeline", timeline, f"{timeline}.1"])
+    must([*model.compile_command(page, 2, "AllReduce", *flags), "--emit=html", "--timeline", timeline, "--timeline", f"{timeline}.1"])
     return page
 
 
