@@ -429,7 +429,8 @@ int compileOnce(Session &session, CompileOptions options) {
     if (options.minWorkers && failed(checkElastic(*module)))
       return session.status();
     // Of workers that come and go none holds the others' memory.
-    const bool isWhole = options.emit == "exe" || options.emit == "drt" || options.emit == "llvm";
+    const bool isWhole =
+        options.emit == "exe" || options.emit == "drt" || options.emit == "llvm" || options.timelines.size();
     if (isWhole && !target->isDevice() && !options.minWorkers && canShareMemory(*module)) {
       joint = module->clone();
       (*joint)->removeAttr(dfg::kCommandAttr); // of what was printed, which the other says
@@ -485,7 +486,7 @@ int compileOnce(Session &session, CompileOptions options) {
     return write(OpPrintingFlags(), parts.collectives);
   if (options.emit == "html") {
     std::string page;
-    if (int status = makePlanPage(session, *module, options, page))
+    if (int status = makePlanPage(session, *module, joint ? *joint : ModuleOp(), options, page))
       return status;
     return writeText(session, options, [&](llvm::raw_ostream &os) { os << page; });
   }

@@ -80,14 +80,25 @@ LogicalResult writeDocument(Session &session, ModuleOp module, ArrayRef<Timeline
 
 } // namespace
 
-int makePlanPage(Session &session, ModuleOp module, const CompileOptions &options, std::string &page) {
+int makePlanPage(Session &session, ModuleOp module, ModuleOp joint, const CompileOptions &options, std::string &page) {
   std::vector<TimelineFile> timelines;
   for (const std::string &path : options.timelines) {
     llvm::Expected<TimelineFile> timeline = TimelineFile::read(path);
-    llvm::Error error = timeline ? timeline->check(module) : timeline.takeError();
-    if (error)
-      return session.fail(llvm::toString(std::move(error)));
+    if (!timeline)
+      return session.fail(llvm::toString(timeline.takeError()));
     timelines.push_back(std::move(*timeline));
+  }
+  // Why they are of another plan; empty where they are not.
+  auto findMismatch = [&](ModuleOp plan) -> std::string {
+    for (const TimelineFile &timeline : timelines)
+      if (llvm::Error error = timeline.check(plan))
+        return llvm::toString(std::move(error));
+    return "";
+  };
+  if (std::string mismatch = findMismatch(module); !mismatch.empty()) {
+    if (!joint || !findMismatch(joint).empty())
+      return session.fail(mismatch);
+    module = joint;
   }
   std::string document;
   llvm::raw_string_ostream os(document);

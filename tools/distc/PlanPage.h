@@ -11,8 +11,10 @@
 namespace distc {
 
 /// Makes the page of a plan: one HTML file with the document of docs/plan-page.md in it and what shows it. Returns the
-/// status.
-int makePlanPage(Session &session, mlir::ModuleOp module, const CompileOptions &options, std::string &page);
+/// status. `joint`: the plan of the same tasks where they share their memory, if they can (else null); timelines say
+/// which of the two ran.
+int makePlanPage(Session &session, mlir::ModuleOp module, mlir::ModuleOp joint, const CompileOptions &options,
+                 std::string &page);
 
 } // namespace distc
 

@@ -3,6 +3,7 @@
     step = distc.jax.export(train_step, state, batch, "mlp.mlir")             # of JAX
     step = distc.torch.export(module, loss, optimizer, batch, "mlp.mlir")     # of PyTorch
     step = distc.keras.export(model, (x, y), "mlp.mlir")                      # of Keras 3
+    step = distc.tensorflow.export(graph, "mlp.meta", loss=loss, train_op=op) # of TensorFlow
     executable = distc.compile(step, strategy="AllReduce", replicas=2, batch=64)
     result = executable.train({"x": x, "y": y}, steps=100)
     result.losses, result.state
@@ -16,15 +17,15 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from distc import jax, keras, torch
-    from distc._executable import CompileError, Executable, Result, RunError, compile
+    from distc import jax, keras, tensorflow, torch
+    from distc._executable import CompileError, Executable, Result, RunError, StepRecord, compile
 
-__all__ = ["CompileError", "Executable", "Result", "RunError", "compile", "jax", "keras", "torch"]
+__all__ = ["CompileError", "Executable", "Result", "RunError", "StepRecord", "compile", "jax", "keras", "tensorflow", "torch"]
 
 
 def __getattr__(name: str) -> Any:
     """Each part is loaded when it is asked for: frameworks need not be there for the others."""
-    if name in ("jax", "keras", "torch"):
+    if name in ("jax", "keras", "tensorflow", "torch"):
         return importlib.import_module(f"distc.{name}")
     if name in __all__:
         return getattr(importlib.import_module("distc._executable"), name)

@@ -81,6 +81,10 @@ class Step:
     # Of JAX: the structure of the state and of the batch. None for a step that was read from its files.
     state_tree: Any = None
     batch_tree: Any = None
+    # Of a graph of TensorFlow: what `distc compile` has to be told of it, and where training begins, if not as it
+    # initializes its variables.
+    flags: list[str] = dataclasses.field(default_factory=list)
+    initial: Any = None
 
     @classmethod
     def read(cls, path: str | pathlib.Path) -> "Step":
