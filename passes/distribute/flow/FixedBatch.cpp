@@ -745,7 +745,7 @@ bool FixedBatch::mayCount(Operation *op, Value value) const {
   auto number = getNumber(constant);
   // Of what is computed of sizes these are as good as any other.
   const bool isGradients = number && (std::abs(*number) == 0.5 || std::abs(*number) == 1 || std::abs(*number) == 2);
-  if (isGradients && !computed.contains(constant))
+  if (isGradients && !computed.contains(constant) && (!isOfFewRows(op, *number) || isOfGradient(op, value)))
     return false;
   return llvm::none_of(op->getOperands(), [&](Value other) { return findCopies(other, number); });
 }
@@ -760,6 +760,40 @@ bool FixedBatch::isOfBatch(Value value) const {
 }
 
 void FixedBatch::noteOtherTerms(Value sum, Value divisor, AxisOf axisOf) {
+/// Whether 0.5, 1 or 2 may be computed of the size of a batch of a few rows: half of four, or one less than two.
+/// Gradients begin with a factor of 1.
+bool FixedBatch::isOfFewRows(Operation *op, double number) const {
+  constexpr int64_t kFew = 4;
+  return std::abs(number) == 1 ? size <= 2 && op->hasTrait<dfg::Divides>() : size <= kFew;
+}
+
+/// Whether `op` multiplies by the 2 of the gradient of a square, of which the other factor is the root or what arrives.
+bool FixedBatch::isOfGradient(Operation *op, Value two) const {
+  if (!llvm::isa<dfg::MulOp>(op))
+    return false;
+  Value other = op->getOperand(op->getOperand(0) == two ? 1 : 0);
+  auto isSquared = [](Operation *user) { return llvm::isa<dfg::SquareOp>(user); };
+  if (llvm::any_of(other.getUsers(), isSquared))
+    return true;
+  // The exponent itself.
+  auto isExponent = [&](OpOperand &use) {
+    return llvm::isa<dfg::PowOp>(use.getOwner()) && use.getOperandNumber() == 1;
+  };
+  if (llvm::any_of(two.getUses(), isExponent))
+    return true;
+  // Times a difference that is squared elsewhere.
+  auto isDifference = [](Value value) {
+    auto sub = value.getDefiningOp<dfg::SubOp>();
+    return sub && llvm::any_of(sub->getOperand(0).getUsers(), [&](Operation *user) {
+             return llvm::isa<dfg::SquaredDifferenceOp>(user) && user->getOperand(0) == sub->getOperand(0) &&
+                    user->getOperand(1) == sub->getOperand(1);
+           });
+  };
+  return llvm::any_of(op->getUsers(), [&](Operation *user) {
+    return llvm::isa<dfg::MulOp>(user) && llvm::any_of(user->getOperands(), isDifference);
+  });
+}
+
   Value constant = getConstant(divisor);
   if (auto number = getNumber(constant); number && TermCounter(size, axisOf).count(sum).contains(std::llround(*number)))
     learned |= ambiguous.insert(constant).second;

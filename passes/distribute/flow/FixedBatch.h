@@ -141,3 +141,5 @@ private:
 } // namespace distc
 
 #endif // DISTC_PASSES_DISTRIBUTE_FLOW_FIXEDBATCH_H
+  bool isOfFewRows(mlir::Operation *op, double number) const;
+  bool isOfGradient(mlir::Operation *op, mlir::Value two) const;
