@@ -14,6 +14,21 @@ using namespace mlir;
 
 namespace distc::dfg {
 
+int64_t findFixedBatch(GraphOp graph) {
+  std::optional<int64_t> size;
+  for (auto feed : graph.getOps<PlaceholderOp>()) {
+    auto type = llvm::dyn_cast<RankedTensorType>(feed.getResult().getType());
+    if (!type || (type.getRank() > 0 && type.isDynamicDim(0)))
+      return 0;
+    if (type.getRank() == 0)
+      continue;
+    if (size && type.getDimSize(0) != *size)
+      return 0;
+    size = type.getDimSize(0);
+  }
+  return size.value_or(0);
+}
+
 std::optional<double> evaluateNumber(Value value, const ShapeContext &context, int depth) {
   auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
   Operation *op = value.getDefiningOp();

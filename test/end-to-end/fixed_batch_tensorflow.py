@@ -14,6 +14,8 @@ STEPS = 3
 WIDTH = 28
 tf, _ = need_tensorflow()
 ACCEPTED, ODD = {}, {}
+# Of two rows a 2 that is the batch's size is any number.
+OF_FOUR = ("as_many_times", "copies_for_rows", "half_of_few")
 
 
 def accepted(function):
@@ -125,6 +127,56 @@ def scaled_branch(make):
     return tf.reduce_mean(tf.square(tf.matmul(tf.reshape(tf.nn.relu(rows), [make.rows, 6]), make.weights(6, 1)) - tf.expand_dims(make.y, 1)))
 
 
+@accepted
+def condition_of_any_number(make):
+    losses = make.losses()
+    return tf.cond(tf.shape(make.x)[0] > 0, lambda: tf.reduce_mean(losses), lambda: 0.5 * tf.reduce_mean(tf.abs(losses)))
+
+
+@accepted
+def time_steps(make):
+    """Of two rows: twice as many steps."""
+    steps = tf.transpose(tf.reshape(tf.tanh(tf.matmul(make.x, make.weights(6, 4 * 3))), [make.rows, 4, 3]), [1, 0, 2])
+    count, weights = tf.shape(steps)[0], make.weights(3, 3)
+    array = tf.TensorArray(tf.float32, count).unstack(steps)
+    _, state = tf.while_loop(lambda i, state: i < count, lambda i, state: (i + 1, tf.tanh(tf.matmul(state, weights) + array.read(i))),
+                             [0, tf.zeros([make.rows, 3])])
+    return tf.reduce_mean(tf.square(state))
+
+
+@odd
+def condition_of_the_number(make):
+    losses = make.losses()
+    return tf.cond(tf.shape(make.x)[0] > 3 * WIDTH // 2, lambda: tf.reduce_mean(losses), lambda: 2 * tf.reduce_mean(losses))
+
+
+@odd
+def choice_by_the_number(make):
+    losses = make.losses()
+    return tf.where(make.count > 1.5 * WIDTH, tf.reduce_mean(losses), 2 * tf.reduce_mean(losses))
+
+
+@odd
+def as_often_as_the_number(make):
+    return tf.while_loop(lambda i, value: i < tf.shape(make.x)[0], lambda i, value: (i + 1, 1.01 * value), [0, tf.reduce_mean(make.losses())])[1]
+
+
+@odd
+def as_many_times(make):
+    return 0.1 * make.rows * tf.reduce_mean(make.losses()) + tf.reduce_mean(make.losses()) * make.rows
+
+
+@odd
+def copies_for_rows(make):
+    return tf.reduce_mean(make.losses()) + 0.01 * tf.reduce_sum(tf.ones([make.rows, 1]) * tf.square(make.weights(3)))
+
+
+@odd
+def half_of_few(make):
+    """Of four rows: a 2 that is none of a gradient's."""
+    return tf.sqrt(tf.reduce_sum(make.losses()) / (make.rows / 2) / tf.reduce_sum(tf.exp(0.1 * make.losses())))
+
+
 @odd
 def half_the_number(make):
     return tf.log(tf.reduce_sum(make.losses()) / tf.cast(tf.shape(make.x)[0] // 2, tf.float32))
@@ -231,7 +283,8 @@ def main():
         if not arguments.names or name in arguments.names:
             checks.check(name, check, program, arguments.share, arguments.replicas, name in ACCEPTED)
             # Of few rows many numbers are multiples.
-            checks.check(f"{name}, of two rows", check, program, 2, arguments.replicas, False)
+            rows, few = (4, "four") if name in OF_FOUR else (2, "two")
+            checks.check(f"{name}, of {few} rows", check, program, rows, arguments.replicas, False)
     checks.exit()
 
 

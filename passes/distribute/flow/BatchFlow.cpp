@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/flow/BatchFlow.h"
+#include "dialects/dfg/Numbers.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/flow/SameValues.h"
@@ -891,24 +892,9 @@ bool BatchFlow::hasBatchSize(Value value) const {
   return sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnBatch(); });
 }
 
-int64_t findFixedBatch(dfg::GraphOp graph) {
-  std::optional<int64_t> size;
-  for (auto feed : graph.getOps<dfg::PlaceholderOp>()) {
-    auto type = llvm::dyn_cast<RankedTensorType>(feed.getResult().getType());
-    if (!type || (type.getRank() > 0 && type.isDynamicDim(0)))
-      return 0;
-    if (type.getRank() == 0)
-      continue;
-    if (size && type.getDimSize(0) != *size)
-      return 0;
-    size = type.getDimSize(0);
-  }
-  return size.value_or(0);
-}
-
 /// Gives the placeholders the batch where the graph fixes it.
 void BatchFlow::setFixedBatch(dfg::GraphOp graph) {
-  fixed.size = findFixedBatch(graph);
+  fixed.size = dfg::findFixedBatch(graph);
   if (!fixed)
     return;
   for (auto feed : graph.getOps<dfg::PlaceholderOp>())
@@ -1205,6 +1191,32 @@ Operation *BatchFlow::findSampleSize(Operation *op) const {
         made->hasTrait<dfg::Reshapes>())
       llvm::append_range(worklist, made->getOperands());
   }
+  return nullptr;
+}
+
+bool BatchFlow::mayCountRows(Operation *op) const {
+  if (op->getNumResults() != 1 || get(op->getResult(0)).zero)
+    return false;
+  auto isOne = [&](Value value) { return !get(value).zero && get(value).kind != Flow::Sharded; };
+  if (llvm::isa<dfg::SumOp>(op))
+    return isOne(op->getOperand(0)) && fixed.addsCopies(op, shapes);
+  auto isMean = [&](Value value) { return isOne(value) && get(value).kind == Flow::Partial && get(value).scale == 0; };
+  if (op->getNumOperands() != 2)
+    return false;
+  Value x = op->getOperand(0), y = op->getOperand(1);
+  if (op->hasTrait<dfg::Divides>())
+    return isMean(x) && fixed.findRows(y);
+  return llvm::isa<dfg::MulOp>(op) && ((isMean(x) && fixed.findRows(y)) || (isMean(y) && fixed.findRows(x)));
+}
+
+Operation *BatchFlow::findDecision(Operation *op) const {
+  // What is computed of predicates alone is one, or a number that one makes.
+  if (fixed.isComputed(op) && !llvm::isa<dfg::SelectOp, dfg::SelectV2Op, dfg::CastOp>(op))
+    return nullptr;
+  for (Value operand : op->getOperands())
+    if (getElementTypeOrSelf(operand.getType()).isInteger(1))
+      if (Operation *number = fixed.findDecision(operand))
+        return number;
   return nullptr;
 }
 

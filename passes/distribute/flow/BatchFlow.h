@@ -102,6 +102,12 @@ public:
   /// Where the graph fixes its batch: a number that `op` multiplies or divides by what is computed, element by element,
   /// of values that collectives made whole, and that may be the size of the sample; null where there is none.
   mlir::Operation *findSampleSize(mlir::Operation *op) const;
+  /// Where the graph fixes its batch: whether `op` multiplies a mean over the batch, or divides it, by the batch's
+  /// size, or adds up copies of something whose number may be that.
+  bool mayCountRows(mlir::Operation *op) const;
+  /// Where the graph fixes its batch: a predicate of such numbers alone by which `op` chooses, and which may be another
+  /// one of the whole batch; null where there is none.
+  mlir::Operation *findDecision(mlir::Operation *op) const;
   /// Where the graph fixes its batch: a number that `op` takes, element by element, that is the batch's size, or one by
   /// it, and was not seen to count terms; null where there is none.
   mlir::Operation *findFixedSize(mlir::Operation *op) const;
@@ -149,9 +155,6 @@ private:
   bool estimates = false;
   bool ofOneReplica = false;
 };
-
-/// The first size of all placeholders of rank 1 and more, where none leaves it open; else 0.
-int64_t findFixedBatch(dfg::GraphOp graph);
 
 /// Whether `op` gives a replica of other replicas' examples, or of the whole batch's size, what a value of its step is
 /// computed from (dist-couple-replicas).

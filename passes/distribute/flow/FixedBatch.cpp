@@ -10,6 +10,7 @@
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/flow/BatchAxis.h"
+#include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <set>
 #include <vector>
@@ -592,6 +593,18 @@ static bool takesRows(Operation *op, int64_t size) {
   return rows > 0 && rows % size == 0;
 }
 
+/// Whether the first element of a vector of constants may be a number of rows.
+bool FixedBatch::hasRowsFirst(Value vector) const {
+  if (auto it = computed.find(vector); it != computed.end())
+    return it->second.hasRowsFirst;
+  auto shape = vector.getDefiningOp<dfg::ConstOp>();
+  auto sizes = shape ? llvm::dyn_cast<DenseIntElementsAttr>(shape.getValue()) : DenseIntElementsAttr();
+  if (!sizes || sizes.getType().getRank() != 1 || sizes.getNumElements() == 0)
+    return false;
+  const int64_t rows = (*sizes.value_begin<APInt>()).getSExtValue();
+  return rows > 0 && rows % size == 0;
+}
+
 /// Of constants alone, and of no size of the batch: that one is known to be one, or was found to be by what it meets.
 void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
   for (Value result : op->getResults())
@@ -602,9 +615,16 @@ void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
       }))
     return;
   bool mayHaveRows = false, isTaken = takesRows(op, size);
+  const bool takes = llvm::isa<dfg::UnpackOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op>(op);
+  const bool ofVector = takes && hasRowsFirst(op->getOperand(0));
+  bool isOfRows = isTaken || ofVector || (op->hasTrait<dfg::Reduces>() && hasRowsFirst(op->getOperand(0)));
   for (Value operand : op->getOperands())
-    if (auto it = computed.find(operand); it != computed.end())
+    if (auto it = computed.find(operand); it != computed.end()) {
       isTaken |= it->second.isTaken;
+      isOfRows |= it->second.isOfRows || (it->second.hasRowsFirst && !takes && !isElementwise(op));
+    }
+  const bool keepsFirst = !isOfRows && isElementwise(op) &&
+                          llvm::any_of(op->getOperands(), [&](Value operand) { return hasRowsFirst(operand); });
   for (OpOperand &operand : op->getOpOperands())
     if (!isParameterOperand(op, operand.getOperandNumber()))
       mayHaveRows |= mayBeRows(operand.get());
@@ -618,7 +638,9 @@ void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
       number = getNumber(op->getOperand(llvm::isa<dfg::FillOp>(op) ? 1 : 0));
     const bool isFirst = takesFirst(op, result.getResultNumber(), shapes);
     // Where a replica has one row, what counts it shows in nothing.
-    computed[result] = {number, size > 1 && mayHaveRows && isFirst, isTaken && isFirst};
+    // What is taken behind the first element of a shape is no number of rows.
+    computed[result] = {number, size > 1 && mayHaveRows && isFirst, isTaken && isFirst,
+                        isOfRows && (isFirst || !ofVector), keepsFirst};
   }
 }
 
@@ -738,28 +760,6 @@ void FixedBatch::noteCopies(Value dividend, Value divisor, const dfg::ShapeConte
   learned |= ofCopies.insert(constant).second;
 }
 
-bool FixedBatch::mayCount(Operation *op, Value value) const {
-  Value constant = getConstant(value);
-  if (!constant || counts(value) || isShare(value))
-    return false;
-  auto number = getNumber(constant);
-  // Of what is computed of sizes these are as good as any other.
-  const bool isGradients = number && (std::abs(*number) == 0.5 || std::abs(*number) == 1 || std::abs(*number) == 2);
-  if (isGradients && !computed.contains(constant) && (!isOfFewRows(op, *number) || isOfGradient(op, value)))
-    return false;
-  return llvm::none_of(op->getOperands(), [&](Value other) { return findCopies(other, number); });
-}
-
-bool FixedBatch::isOfBatch(Value value) const {
-  auto number = getNumber(getConstant(value));
-  if (!number || *number == 0)
-    return true;
-  const double multiple = std::abs(*number) / static_cast<double>(size), inverse = 1 / (multiple * size * size);
-  auto isMultiple = [](double x) { return std::round(x) >= 1 && isNear(x, std::round(x)); };
-  return isMultiple(multiple) || isMultiple(inverse);
-}
-
-void FixedBatch::noteOtherTerms(Value sum, Value divisor, AxisOf axisOf) {
 /// Whether 0.5, 1 or 2 may be computed of the size of a batch of a few rows: half of four, or one less than two.
 /// Gradients begin with a factor of 1.
 bool FixedBatch::isOfFewRows(Operation *op, double number) const {
@@ -794,6 +794,28 @@ bool FixedBatch::isOfGradient(Operation *op, Value two) const {
   });
 }
 
+bool FixedBatch::mayCount(Operation *op, Value value) const {
+  Value constant = getConstant(value);
+  if (!constant || counts(value) || isShare(value))
+    return false;
+  auto number = getNumber(constant);
+  // Of what is computed of sizes these are as good as any other.
+  const bool isGradients = number && (std::abs(*number) == 0.5 || std::abs(*number) == 1 || std::abs(*number) == 2);
+  if (isGradients && !computed.contains(constant) && (!isOfFewRows(op, *number) || isOfGradient(op, value)))
+    return false;
+  return llvm::none_of(op->getOperands(), [&](Value other) { return findCopies(other, number); });
+}
+
+bool FixedBatch::isOfBatch(Value value) const {
+  auto number = getNumber(getConstant(value));
+  if (!number || *number == 0)
+    return true;
+  const double multiple = std::abs(*number) / static_cast<double>(size), inverse = 1 / (multiple * size * size);
+  auto isMultiple = [](double x) { return std::round(x) >= 1 && isNear(x, std::round(x)); };
+  return isMultiple(multiple) || isMultiple(inverse);
+}
+
+void FixedBatch::noteOtherTerms(Value sum, Value divisor, AxisOf axisOf) {
   Value constant = getConstant(divisor);
   if (auto number = getNumber(constant); number && TermCounter(size, axisOf).count(sum).contains(std::llround(*number)))
     learned |= ambiguous.insert(constant).second;
@@ -824,9 +846,90 @@ Operation *FixedBatch::findTaken(Value value) const {
   return constant.getDefiningOp();
 }
 
+/// What a number may be, both included; a truth value is 0 or 1.
+struct FixedBatch::Range {
+  double least = -HUGE_VAL, most = HUGE_VAL;
+
+  static Range of(std::optional<bool> holds) { return holds ? Range{1.0 * *holds, 1.0 * *holds} : Range{0, 1}; }
+  bool isOne() const { return least == most; }
+};
+
+/// What `value`, which is computed of constants, may be where the first size of a shape is any number of times it.
+FixedBatch::Range FixedBatch::getRange(Value value, int depth) const {
+  Operation *op = value.getDefiningOp();
+  auto it = computed.find(value);
+  std::optional<double> number = getNumber(value);
+  if (it == computed.end() || !it->second.isOfRows)
+    return number ? Range{*number, *number} : Range();
+  if (takesRows(op, size))
+    return number && *number > 0 ? Range{*number} : Range();
+  if (depth == 0 || op->getNumOperands() > 2)
+    return {};
+  Range x = getRange(op->getOperand(0), depth - 1),
+        y = op->getNumOperands() == 2 ? getRange(op->getOperand(1), depth - 1) : Range();
+  auto less = [](Range x, Range y) {
+    return x.most < y.least ? std::optional(true) : x.least >= y.most ? std::optional(false) : std::nullopt;
+  };
+  auto isNot = [](std::optional<bool> holds) { return holds ? std::optional(!*holds) : holds; };
+  auto equal = [&]() -> std::optional<bool> {
+    if (x.isOne() && y.isOne())
+      return x.least == y.least;
+    return x.most < y.least || y.most < x.least ? std::optional(false) : std::nullopt;
+  };
+  auto joined = [&](bool decides) -> std::optional<bool> {
+    for (Range operand : {x, y})
+      if (operand.isOne() && (operand.least != 0) == decides)
+        return decides;
+    return x.isOne() && y.isOne() ? std::optional(!decides) : std::nullopt;
+  };
+  if (op->hasTrait<dfg::Forwards>() || keepsNumber(op))
+    return x;
+  const bool areCounts = x.least >= 0 && y.least >= 0;
+  return llvm::TypeSwitch<Operation *, Range>(op)
+      .Case<dfg::LessOp>([&](auto) { return Range::of(less(x, y)); })
+      .Case<dfg::GreaterOp>([&](auto) { return Range::of(less(y, x)); })
+      .Case<dfg::LessEqualOp>([&](auto) { return Range::of(isNot(less(y, x))); })
+      .Case<dfg::GreaterEqualOp>([&](auto) { return Range::of(isNot(less(x, y))); })
+      .Case<dfg::EqualOp>([&](auto) { return Range::of(equal()); })
+      .Case<dfg::NotEqualOp>([&](auto) { return Range::of(isNot(equal())); })
+      .Case<dfg::LogicalNotOp>([&](auto) { return Range::of(x.isOne() ? std::optional(x.least == 0) : std::nullopt); })
+      .Case<dfg::LogicalAndOp>([&](auto) { return Range::of(joined(false)); })
+      .Case<dfg::LogicalOrOp>([&](auto) { return Range::of(joined(true)); })
+      .Case<dfg::AddOp, dfg::AddV2Op>([&](auto) { return Range{x.least + y.least, x.most + y.most}; })
+      .Case<dfg::SubOp>([&](auto) { return Range{x.least - y.most, x.most - y.least}; })
+      .Case<dfg::MulOp>([&](auto) { return areCounts ? Range{x.least * y.least} : Range(); })
+      .Default([](Operation *) { return Range(); });
+}
+
+Operation *FixedBatch::findDecision(Value predicate) const {
+  Value constant = getConstant(predicate);
+  auto it = constant ? computed.find(constant) : computed.end();
+  return it != computed.end() && it->second.isOfRows && !getRange(constant, kMaxDepth).isOne()
+             ? constant.getDefiningOp()
+             : nullptr;
+}
+
 Operation *FixedBatch::findSize(Value value) const {
   const auto rows = static_cast<double>(size);
   return findNumber(value, [&](double x) { return isNear(x, rows) || isNear(1 / x, rows); });
+}
+
+Operation *FixedBatch::findRows(Value value) const {
+  return findNumber(value, [&](double x) { return isNear(x, static_cast<double>(size)); });
+}
+
+bool FixedBatch::addsCopies(Operation *op, const dfg::ShapeContext &shapes) const {
+  constexpr int64_t kFewest = 4;
+  if (size < kFewest || !llvm::isa<dfg::SumOp>(op) || isComputed(op))
+    return false;
+  Value terms = op->getOperand(0);
+  auto sizes = shapes.getShape(terms);
+  auto axes = shapes.getConstants(op->getOperand(1));
+  if (!sizes || sizes->empty() || !sizes->front().isConstant() || !axes)
+    return false;
+  const int64_t rank = sizes->size(), rows = sizes->front().getConstant();
+  return rows == size && llvm::any_of(*axes, [&](int64_t axis) { return axis == 0 || axis == -rank; }) &&
+         isAlikeAlong(terms, 0, shapes);
 }
 
 Operation *FixedBatch::findSampleSize(Value value) const {

@@ -100,9 +100,18 @@ public:
   /// The constant that `value` is, if it is the batch's size, or one by it, and was not seen to count terms; else null.
   mlir::Operation *findSize(mlir::Value value) const;
 
+  /// The constant that `value` is, if it is the batch's size and was not seen to count terms; else null.
+  mlir::Operation *findRows(mlir::Value value) const;
+  /// Whether `op`, a sum along the first axis, adds up as many copies of something as there are rows.
+  bool addsCopies(mlir::Operation *op, const dfg::ShapeContext &shapes) const;
+
   /// The constant that `value` is, if it is computed of the first size of a shape, which is the batch's, and was not
   /// seen to count terms or to be rows; else null.
   mlir::Operation *findTaken(mlir::Value value) const;
+
+  /// The constant that `predicate` is, if it is computed of the first size of a shape and may be another one of some
+  /// number of times the rows; else null.
+  mlir::Operation *findDecision(mlir::Value predicate) const;
 
   /// The constant that `value` is, if it counts terms; else null.
   mlir::Operation *findCount(mlir::Value value) const;
@@ -120,14 +129,21 @@ private:
     std::optional<double> number; // that all its elements are
     bool mayBeRows = true;        // whether it may have the batch's size in it
     bool isTaken = false;         // whether it has the first size of a shape in it, which is a multiple of the batch's
+    bool isOfRows = false;        // whether it may have in any other way: as a product of sizes
+    bool hasRowsFirst = false;    // a vector that has it in its first element alone
   };
+  struct Range;
+  Range getRange(mlir::Value value, int depth) const;
   bool isOfConstants(mlir::Value value) const;
   bool isRowsOfReshape(mlir::Value value, const dfg::ShapeContext &shapes) const;
   bool mayBeRows(mlir::Value constant) const;
+  bool hasRowsFirst(mlir::Value vector) const;
   std::optional<double> getNumber(mlir::Value constant) const;
   void collectFactors(mlir::Value value, bool divides,
                       llvm::SmallVectorImpl<std::pair<mlir::Value, bool>> &factors) const;
   bool isCount(mlir::Value sum, double number, AxisOf axisOf) const;
+  bool isOfFewRows(mlir::Operation *op, double number) const;
+  bool isOfGradient(mlir::Operation *op, mlir::Value two) const;
   bool countsTerms(mlir::Value constant, mlir::Value sum, bool isShare, AxisOf axisOf);
   mlir::Operation *findNumber(mlir::Value value, llvm::function_ref<bool(double)> is) const;
   bool isAlongBatch(mlir::Value value, mlir::Value copies) const;
@@ -141,5 +157,3 @@ private:
 } // namespace distc
 
 #endif // DISTC_PASSES_DISTRIBUTE_FLOW_FIXEDBATCH_H
-  bool isOfFewRows(mlir::Operation *op, double number) const;
-  bool isOfGradient(mlir::Operation *op, mlir::Value two) const;

@@ -6,6 +6,7 @@
 
 #include "dialects/dfg/Frames.h"
 #include "dialects/dfg/NodeEdges.h"
+#include "dialects/dfg/Numbers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/flow/BatchConversions.h"
@@ -57,16 +58,7 @@ public:
       });
   }
 
-private:
-  bool hasWholeOperand(Operation *op) const {
-    auto isWhole = [](const std::optional<dfg::Dims> &sizes) {
-      return sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnWholeBatch(); });
-    };
-    return llvm::any_of(op->getOperands(), [&](Value operand) {
-      return isWhole(flow.getShapes().getShape(operand)) || isWhole(flow.getShapes().getElements(operand));
-    });
-  }
-
+  /// What the values are computed of, themselves too.
   static llvm::DenseSet<Operation *> findNeeded(ArrayRef<Value> wanted) {
     llvm::DenseSet<Operation *> needed;
     SmallVector<Operation *> pending;
@@ -79,6 +71,16 @@ private:
     while (!pending.empty())
       llvm::for_each(pending.pop_back_val()->getOperands(), add);
     return needed;
+  }
+
+private:
+  bool hasWholeOperand(Operation *op) const {
+    auto isWhole = [](const std::optional<dfg::Dims> &sizes) {
+      return sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return size.dependsOnWholeBatch(); });
+    };
+    return llvm::any_of(op->getOperands(), [&](Value operand) {
+      return isWhole(flow.getShapes().getShape(operand)) || isWhole(flow.getShapes().getElements(operand));
+    });
   }
 
   void visit(Operation *op, bool joinDistinct) {
@@ -429,6 +431,8 @@ private:
       if (failed(computed))
         return failure();
       BatchFlow flow = std::move(*computed);
+      if (round == 0 && policies.replicas > 1 && failed(checkDecisions(graph, flow)))
+        return failure();
       Wanted wanted = findWanted(graph, flow, step, policies);
       if (wanted.values.empty()) {
         if (policies.replicas > 1 && failed(checkSizes(graph, flow, step)))
@@ -704,11 +708,59 @@ private:
     diagnostic << "; with coupling=replica in the strategy each replica uses its own share's instead";
   }
 
+  static LogicalResult refuseDecision(Location location, StringRef name, const BatchFlow &flow) {
+    return emitError(location)
+           << "'" << name << "' is decided by a number that may be the size of the batch, which the graph fixes to the "
+           << flow.getFixedBatch()
+           << " rows of each replica: in a graph of all replicas' rows it may go the other way; leave the "
+              "placeholders' first size open (None), decide by another number, or say coupling=replica in the strategy";
+  }
+
+  /// Of a batch that the graph fixes: conditions and loops that were decided by a number that may be its size. A loop
+  /// over all elements along an axis of rows that is not the batch's has as many iterations of any batch.
+  static LogicalResult checkDecisions(dfg::GraphOp graph, const BatchFlow &flow) {
+    auto decisions = graph->getAttrOfType<DictionaryAttr>(dfg::kDecidedByRowsAttr);
+    if (!decisions || !flow.getFixedBatch())
+      return success();
+    llvm::StringMap<Operation *> nodes;
+    for (Operation &op : graph.getBody().front())
+      nodes[dfg::getNodeName(&op)] = &op;
+    auto isOther = [&](StringRef tensor, int64_t axis) {
+      Operation *node = nodes.lookup(tensor.split(':').first);
+      Value value = node ? getTensor(node, tensor) : Value();
+      return value && flow.get(value).kind == Flow::Sharded && flow.get(value).batch.axis != axis;
+    };
+    for (NamedAttribute decision : decisions) {
+      auto reads = llvm::cast<ArrayAttr>(decision.getValue());
+      bool isLoopOverOthers = false;
+      for (size_t i = 0; i + 1 < reads.size(); i += 2)
+        isLoopOverOthers |=
+            isOther(llvm::cast<StringAttr>(reads[i]).getValue(), llvm::cast<IntegerAttr>(reads[i + 1]).getInt());
+      if (isLoopOverOthers)
+        continue;
+      return refuseDecision(graph.getLoc(), decision.getName().getValue(), flow);
+    }
+    return success();
+  }
+
   /// Of a batch that the graph fixes: numbers that may be its size stay as they are. Beside what was made the whole
   /// batch's that is refused: the sample is larger than the number says.
   static LogicalResult checkSizes(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step) {
     llvm::SmallSetVector<StringRef, 8> numbers;
+    SmallVector<Value> fetched;
+    forEachFetch(graph, [&](Operation *, Value value) { fetched.push_back(value); });
+    llvm::DenseSet<Operation *> ofFetches = Coupler::findNeeded(fetched);
     for (Operation &op : graph.getBody().front()) {
+      if ((step.contains(&op) || ofFetches.contains(&op)) && flow.findDecision(&op))
+        return refuseDecision(op.getLoc(), dfg::getNodeName(&op), flow);
+      if ((step.contains(&op) || ofFetches.contains(&op)) && flow.mayCountRows(&op))
+        return op.emitError()
+               << "node '" << dfg::getNodeName(&op) << "' "
+               << (llvm::isa<dfg::SumOp>(op) ? "adds up copies whose number"
+                                             : "combines a mean over the batch with a number that")
+               << " may be the batch's size, which the graph fixes to the " << flow.getFixedBatch()
+               << " rows of each replica: of all replicas' rows there are more; leave the placeholders' "
+                  "first size open (None) and take it of tf.shape, or say coupling=replica in the strategy";
       if (!step.contains(&op))
         continue;
       if (Operation *number = flow.findSampleSize(&op))

@@ -13,6 +13,7 @@
 
 #include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/NodeNames.h"
+#include "dialects/dfg/Numbers.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/Passes.h"
@@ -150,7 +151,7 @@ private:
   /// Of a batch that the graph fixes, sums over it that are divided by its size: the mean is what is given, for as a
   /// learning rate the number would count nothing.
   void findMeans() {
-    if (findFixedBatch(graph) == 0)
+    if (dfg::findFixedBatch(graph) == 0)
       return;
     llvm::FailureOr<BatchFlow> flow = BatchFlow::computeOfOneReplica(graph);
     if (failed(flow))

@@ -236,8 +236,10 @@ StraightLine::Results StraightLine::ifElse(Node &node) {
   if (failed(predicate) || !chosen || !otherwise)
     return failure();
   ArrayRef<Datum> operands = ArrayRef(node.operands).drop_front();
-  if (std::optional<int64_t> known = shapes.getConstant(*predicate))
+  if (std::optional<int64_t> known = shapes.getConstant(*predicate)) {
+    noteDecision(node.name, *predicate);
     return call(node, *known ? chosen : otherwise, operands, node.name + "/");
+  }
   // Keras 3 divides the rows of a sparse gradient by a dense tensor's, and adds the rows of a table in which that has a
   // zero, whose quotients are no numbers: how many these are, data say. Where there are none it is the other branch.
   if (isAnyZeroOrNan(*predicate) && choosesRows(chosen, symbols)) {
@@ -263,8 +265,10 @@ StraightLine::Results StraightLine::caseOf(Node &node) {
   ArrayRef<Datum> operands = ArrayRef(node.operands).drop_front();
   // Any other number means the last one.
   const int64_t last = branches.size() - 1;
-  if (std::optional<int64_t> known = getConstant(node.operands[0]))
+  if (std::optional<int64_t> known = getConstant(node.operands[0])) {
+    noteDecision(node.name, node.operands[0].value);
     return call(node, branches[*known < 0 || *known > last ? last : *known], operands, node.name + "/");
+  }
   Value none;
   Guard holds;
   SmallVector<Value> isIndex;
@@ -309,6 +313,9 @@ StraightLine::Results StraightLine::switchOf(Node &node) {
     return failure();
   Scope &scope = node.scope;
   std::optional<int64_t> known = shapes.getConstant(*predicate);
+  // All of a condition's are decided by the same.
+  if (known)
+    noteDecision(dfg::getNodeName(predicate->getDefiningOp()), *predicate);
   for (unsigned output : {0, 1}) {
     Value result = node.op->getResult(output);
     if (known) {

@@ -77,7 +77,7 @@ FailureOr<Data> StraightLine::unpack(const Node &node, Value tensor) {
 }
 
 FailureOr<Value> StraightLine::getLength(const Node &, const Container &list) {
-  Value length = list.length ? list.length : list.examples ? list.examples : getInt32(list.elements.size());
+  Value length = list.length ? list.length : list.examples ? list.examples : countElements(list);
   return ifMade(length);
 }
 

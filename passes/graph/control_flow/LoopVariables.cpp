@@ -107,6 +107,28 @@ std::optional<int64_t> StraightLine::LoopVariables::getMostByReads() const {
   return most;
 }
 
+SmallVector<std::pair<Value, int64_t>> StraightLine::LoopVariables::getWhatIsRead(int64_t most) const {
+  SmallVector<std::pair<Value, int64_t>> found;
+  for (Operation &op : body)
+    for (const Read &read : getReads(&op)) {
+      if (getMost(read) != most)
+        continue;
+      const Datum &datum = initial[*getVariable(read.elements)];
+      if (datum.value) {
+        found.emplace_back(datum.value, read.axis);
+        continue;
+      }
+      ArrayRef<Datum> elements = datum.container->elements;
+      auto unpack = !elements.empty() && elements.front().value ? elements.front().value.getDefiningOp<dfg::UnpackOp>()
+                                                                : dfg::UnpackOp();
+      auto isPart = [](const auto &pair) { return std::get<0>(pair).value == std::get<1>(pair); };
+      if (unpack && unpack.getAxis() == 0 && elements.size() == unpack.getParts().size() &&
+          llvm::all_of(llvm::zip(elements, unpack.getParts()), isPart))
+        found.emplace_back(unpack.getValue(), 0);
+    }
+  return found;
+}
+
 bool StraightLine::LoopVariables::areWhole() const {
   return condition.getNumArguments() == initial.size() && body.getNumArguments() == initial.size() &&
          condition.getTerminator()->getNumOperands() == 1 && body.getTerminator()->getNumOperands() == initial.size();

@@ -131,6 +131,7 @@ SmallVector<bool> StraightLine::findLive(const Loop &loop) const {
 
 StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
   // What the loop gives if it has ended; `goesOn` is whether it has not, null while that is certain.
+  const Data initial = state;
   Data results = state, before = state;
   Value goesOn, outside = active, continuingOutside = continuing;
   std::optional<int64_t> most;
@@ -149,6 +150,14 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
     if (failed(condition))
       return failure();
     std::optional<int64_t> known = shapes.getConstant(*condition);
+    if (known && dependsOnRows(*condition)) {
+      LoopVariables variables(*this, loop, initial);
+      SmallVector<std::pair<Value, int64_t>> reads;
+      // A loop that takes the next element of something until there are none is one of more only where there are more.
+      if (known == 0 && variables.getMostByReads() == iteration)
+        reads = variables.getWhatIsRead(iteration);
+      noteDecision(loop.node.name, *condition, reads);
+    }
     if (known == 0)
       return goesOn ? results : state;
     if (known && iteration == 1 && isUnchanged(loop, before, state))

@@ -47,6 +47,8 @@ public:
   bool hasMoreThan(int64_t most) const;
   /// The most iterations that there can be without an error: each takes the next element of something that has so many.
   std::optional<int64_t> getMostByReads() const;
+  /// The tensors that there are no more of behind the element of iteration `most`, with the axis.
+  llvm::SmallVector<std::pair<mlir::Value, int64_t>> getWhatIsRead(int64_t most) const;
 
 private:
   /// One element that an operation takes, by its index along an axis: there is an error where there is none of that

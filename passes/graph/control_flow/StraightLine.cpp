@@ -8,6 +8,7 @@
 #include "dialects/dfg/CheckedOperand.h"
 #include "dialects/dfg/Generators.h"
 #include "dialects/dfg/NodeNames.h"
+#include "dialects/dfg/Numbers.h"
 #include "dialects/dfg/ShapeFunctions.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -86,10 +87,10 @@ bool StraightLine::isControlFlow(Operation *op) {
 
 // ---- The graph ------------------------------------------------------------------------------------------------------
 
-StraightLine::StraightLine(dfg::GraphOp graph, const DenseSet<Operation *> &needed, dfg::ShapeContext &shapes,
-                           bool keepsOrder)
+StraightLine::StraightLine(dfg::GraphOp graph, const DenseSet<Operation *> &needed, const DenseSet<Operation *> &steps,
+                           dfg::ShapeContext &shapes, bool keepsOrder)
     : graph(graph), needed{needed, {}}, shapes(shapes), symbols(graph->getParentOfType<ModuleOp>()),
-      builder(graph.getContext()), keepsOrder(keepsOrder) {
+      builder(graph.getContext()), fixedRows(dfg::findFixedBatch(graph)), steps(steps), keepsOrder(keepsOrder) {
   top.inPlace = true;
   for (Operation &op : graph.getBody().front())
     if (StringRef name = dfg::getNodeName(&op); !name.empty()) {
@@ -109,6 +110,12 @@ StraightLine::StraightLine(dfg::GraphOp graph, const DenseSet<Operation *> &need
 LogicalResult StraightLine::run() {
   if (failed(runBlock(graph.getBody().front(), top, &needed)))
     return failure();
+  if (!decisions.empty()) {
+    SmallVector<NamedAttribute> named;
+    for (const auto &entry : decisions)
+      named.emplace_back(builder.getStringAttr(entry.first()), entry.second);
+    graph->setAttr(dfg::kDecidedByRowsAttr, builder.getDictionaryAttr(named));
+  }
   return finish();
 }
 
@@ -223,6 +230,8 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   if (!guard.empty())
     scope.controlGuards[ownName] = guard;
 
+  if (scope.inPlace)
+    isOfStep = steps.contains(&op);
   Node node{&op, getKind(&op), scope.prefix + ownName.str(), {}, getControls(&op, scope), scope};
   for (Value operand : op.getOperands())
     node.operands.push_back(lookup(scope, operand));
@@ -447,6 +456,7 @@ LogicalResult StraightLine::infer(Operation *op) {
           return failure();
         result.setType(dfg::refine(type, *sizes));
       }
+  llvm::scope_exit note([&] { noteRows(op); });
   if (op->getNumResults() != 1)
     return success();
   Value result = op->getResult(0);
@@ -580,7 +590,7 @@ FailureOr<Data> StraightLine::copy(Node &node) {
     return failure();
   Data results;
   for (Value result : op->getResults()) {
-    Value known = !hasEffects ? getKnown(result) : Value();
+    Value known = !hasEffects && !mayBeRows(result) && !rowVectors.contains(result) ? getKnown(result) : Value();
     if (Value chosen = chosenResults.lookup(result))
       known = chosen;
     results.push_back(known ? known : result);

@@ -125,8 +125,9 @@ class StraightLine {
 public:
   /// `needed`: what endpoints need; other nodes are passed over. `keepsOrder`: control edges, and not the place in the
   /// block, say what runs before what.
-  StraightLine(dfg::GraphOp graph, const llvm::DenseSet<mlir::Operation *> &needed, dfg::ShapeContext &shapes,
-               bool keepsOrder = false);
+  /// `steps`: those of them that a training step runs.
+  StraightLine(dfg::GraphOp graph, const llvm::DenseSet<mlir::Operation *> &needed,
+               const llvm::DenseSet<mlir::Operation *> &steps, dfg::ShapeContext &shapes, bool keepsOrder = false);
 
   llvm::LogicalResult run();
 
@@ -221,8 +222,27 @@ private:
   IntegerRange getRange(mlir::Value value) const { return ranges.lookup(value); }
   /// The range of an integer result, from its operands'; of a tensor, of each of its elements.
   IntegerRange inferRange(mlir::Operation *op);
+  IntegerRange inferRange(mlir::Operation *op, llvm::function_ref<IntegerRange(mlir::Value)> rangeOf) const;
   /// What ranges, or one operand alone, say of a predicate.
   std::optional<bool> inferPredicate(mlir::Operation *op);
+  // ---- Numbers of rows, of a graph that fixes its batch (RowNumbers.cpp) ---------------------------------------
+  /// Notes which results of `op` may be larger of the whole batch.
+  void noteRows(mlir::Operation *op);
+  bool mayBeRows(mlir::Value value) const { return rowNumbers.contains(value); }
+  /// Whether the first element of a vector may be, as that of a shape.
+  bool hasRowsFirst(mlir::Value value) const;
+  bool takesFirst(mlir::Operation *op) const;
+  /// What `value` is in a graph of any number of times the rows.
+  IntegerRange getRangeOfRows(mlir::Value value) const;
+  IntegerRange inferRangeOfRows(mlir::Operation *op) const;
+  /// Whether a known predicate, or number, may be another one of the whole batch.
+  bool dependsOnRows(mlir::Value value) const;
+  /// Notes that node `name` was decided by a known value, if that may be another one of the whole batch. `reads`: what
+  /// a loop that it ends takes an element of in each iteration.
+  void noteDecision(llvm::StringRef name, mlir::Value value,
+                    llvm::ArrayRef<std::pair<mlir::Value, int64_t>> reads = {});
+  /// How many elements a list has.
+  mlir::Value countElements(const Container &list);
   mlir::Value equal(mlir::Value x, int64_t value, llvm::StringRef name);
   mlir::Value logicalAnd(mlir::Value x, mlir::Value y, llvm::StringRef name);
   mlir::Value logicalNot(mlir::Value x, llvm::StringRef name);
@@ -417,6 +437,16 @@ private:
   /// What a stack holds now: stacks are mutable, and their handles' containers only tell them apart.
   llvm::DenseMap<const Container *, std::shared_ptr<const Container>> stacks;
   llvm::DenseMap<mlir::Value, IntegerRange> ranges;
+  /// The rows of a replica, where the graph fixes them; else 0.
+  int64_t fixedRows = 0;
+  const llvm::DenseSet<mlir::Operation *> &steps;
+  /// Whether the node that is being evaluated is one of a step.
+  bool isOfStep = false;
+  /// What may be larger of the whole batch, and what it is then.
+  llvm::DenseMap<mlir::Value, IntegerRange> rowNumbers;
+  /// Vectors of which the first element may be, and that are no constants or shapes.
+  llvm::DenseSet<mlir::Value> rowVectors;
+  llvm::StringMap<mlir::ArrayAttr> decisions;
   /// Of the loop over examples that is evaluated; null outside of one.
   Iteration *iteration = nullptr;
   /// Elements of lists of examples that are one value for all of them.

@@ -43,6 +43,19 @@ Value StraightLine::getInteger(Type element, int64_t value) {
   return known;
 }
 
+Value StraightLine::countElements(const Container &list) {
+  const auto count = static_cast<int64_t>(list.elements.size());
+  if (fixedRows == 0 || count == 0 || count % fixedRows)
+    return getInt32(count);
+  // Those of the batch's rows, or others.
+  Value number =
+      makeConstant(builder, locate("constants/length"), RankedTensorType::get({}, builder.getI32Type()), {count});
+  if (failed(infer(number.getDefiningOp())))
+    return {};
+  rowNumbers[number] = {count, std::nullopt};
+  return number;
+}
+
 Value StraightLine::getVector(Type element, ArrayRef<int64_t> values) {
   auto type = RankedTensorType::get({static_cast<int64_t>(values.size())}, element);
   Attribute key = builder.getArrayAttr({TypeAttr::get(type), builder.getI64ArrayAttr(values)});
@@ -132,14 +145,18 @@ IntegerRange StraightLine::inferRange(Operation *op) {
     if (all.least || all.most)
       return all;
   }
-  auto at = [&](unsigned operand) { return ranges.lookup(op->getOperand(operand)); };
+  return inferRange(op, [&](Value value) { return ranges.lookup(value); });
+}
+
+IntegerRange StraightLine::inferRange(Operation *op, llvm::function_ref<IntegerRange(Value)> rangeOf) const {
+  auto at = [&](unsigned operand) { return rangeOf(op->getOperand(operand)); };
   return llvm::TypeSwitch<Operation *, IntegerRange>(op)
       .Case<dfg::IdentityOp, dfg::StopGradientOp, dfg::ReshapeOp, dfg::SqueezeOp, dfg::ExpandDimsOp,
             dfg::StridedSliceOp, dfg::SliceOp, dfg::TransposeOp, dfg::TileOp, dfg::GatherV2Op, dfg::MaxOp, dfg::MinOp,
             dfg::ReverseV2Op>([&](auto) { return at(0); })
       .Case<dfg::CastOp>([&](auto) {
         auto from = llvm::dyn_cast<IntegerType>(llvm::cast<TensorType>(op->getOperand(0).getType()).getElementType());
-        auto to = llvm::dyn_cast<IntegerType>(llvm::cast<TensorType>(result.getType()).getElementType());
+        auto to = llvm::dyn_cast<IntegerType>(llvm::cast<TensorType>(op->getResult(0).getType()).getElementType());
         return from && to && to.getWidth() >= from.getWidth() && from.getWidth() > 1 ? at(0) : IntegerRange();
       })
       .Case<dfg::MinimumOp>([&](auto) {
@@ -261,7 +278,7 @@ FailureOr<Value> StraightLine::getPredicate(Node &node, const Datum &datum) {
     }
     return predicate;
   }
-  if (std::optional<int64_t> known = getConstant(datum))
+  if (std::optional<int64_t> known = mayBeRows(datum.value) ? std::nullopt : getConstant(datum))
     return getBool(*known != 0);
   Value zero = zerosLike(datum.value, node.name + "/zero");
   if (!zero)
@@ -308,9 +325,9 @@ FailureOr<Datum> StraightLine::select(Value predicate, const Datum &chosen, cons
     return *constant ? chosen : otherwise;
   if (chosen.value && otherwise.value) {
     Value x = chosen.value, y = otherwise.value;
-    if (Value known = getKnown(x))
+    if (Value known = mayBeRows(x) ? Value() : getKnown(x))
       x = known;
-    if (Value known = getKnown(y))
+    if (Value known = mayBeRows(y) ? Value() : getKnown(y))
       y = known;
     // What is chosen by itself: `a and b` in Python is a condition that gives a where it is false.
     auto isItself = [&](Value value) {

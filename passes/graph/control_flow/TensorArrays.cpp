@@ -205,7 +205,8 @@ StraightLine::Results StraightLine::arraySize(Node &node) {
   FailureOr<const Container *> array = getArray(node, 1);
   if (failed(array))
     return failure();
-  return Data{(*array)->examples ? (*array)->examples : getInt32((*array)->elements.size())};
+  Value count = (*array)->examples ? (*array)->examples : countElements(**array);
+  return count ? Results(Data{count}) : Results(failure());
 }
 
 } // namespace distc

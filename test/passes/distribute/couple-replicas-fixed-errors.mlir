@@ -55,3 +55,93 @@ module attributes {dist.strategy = #dist.strategy<"">} {
     dfg.apply_gradient_descent %v, %corrected, %slope : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
   }
 }
+
+// -----
+
+// A condition that was decided by the rows of one replica.
+module attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  // expected-error@+1 {{'more' is decided by a number that may be the size of the batch, which the graph fixes to the 8 rows of each replica: in a graph of all replicas' rows it may go the other way}}
+  dfg.graph attributes {train_op = "train", decided_by_rows = {more = []}} {
+    %x = dfg.placeholder : () -> tensor<8xf32> loc("x")
+    dfg.group : () -> () loc("train")
+  }
+}
+
+// -----
+
+// Loops over all time steps, and over all rows.
+module attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  // expected-error@+1 {{'rows' is decided by a number that may be the size of the batch}}
+  dfg.graph attributes {train_op = "train", decided_by_rows = {steps = ["turned:0", 0], rows = ["turned:0", 1]}} {
+    %x = dfg.placeholder : () -> tensor<8x16xf32> loc("x")
+    %turn = dfg.const dense<[1, 0]> : tensor<2xi32> : tensor<2xi32>
+    %turned = dfg.transpose %x, %turn : (tensor<8x16xf32>, tensor<2xi32>) -> tensor<16x8xf32> loc("turned")
+    dfg.group : () -> () loc("train")
+  }
+}
+
+// -----
+
+// A choice by what is computed of the rows of a shape.
+module attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "step"} {
+    %x = dfg.placeholder : () -> tensor<8x3xf32> loc("x")
+    %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    %shape = dfg.const dense<[8, 3]> : tensor<2xi32> : tensor<2xi32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32>
+    %few = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+    %many = dfg.const dense<9.0> : tensor<f32> : tensor<f32>
+    %rows = dfg.strided_slice %shape, %zero, %one, %one {shrink_axis_mask = 1} : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("rows")
+    %count = dfg.cast %rows : (tensor<i32>) -> tensor<f32> loc("count")
+    %is_some = dfg.greater %count, %few : (tensor<f32>, tensor<f32>) -> tensor<i1> loc("is_some")
+    %is_many = dfg.greater %count, %many : (tensor<f32>, tensor<f32>) -> tensor<i1> loc("is_many")
+    %mean = dfg.mean %x, %axes : (tensor<8x3xf32>, tensor<2xi32>) -> tensor<f32> loc("mean")
+    %twice = dfg.add_v2 %mean, %mean : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("twice")
+    %some = dfg.select_v2 %is_some, %mean, %twice : (tensor<i1>, tensor<f32>, tensor<f32>) -> tensor<f32> loc("some")
+    // expected-error@unknown {{'many' is decided by a number that may be the size of the batch}}
+    %many_of = dfg.select_v2 %is_many, %some, %twice : (tensor<i1>, tensor<f32>, tensor<f32>) -> tensor<f32> loc("many")
+    %v = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    dfg.apply_gradient_descent %v, %few, %many_of : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
+  }
+}
+
+// -----
+
+// As often as there are rows: the mean as many times, and copies of it added up.
+module attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "step"} {
+    %x = dfg.placeholder : () -> tensor<8xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %eight = dfg.const dense<8.0> : tensor<f32> : tensor<f32> loc("eight")
+    %mean = dfg.mean %x, %zero : (tensor<8xf32>, tensor<1xi32>) -> tensor<f32> loc("mean")
+    // expected-error@unknown {{node 'total' combines a mean over the batch with a number that may be the batch's size, which the graph fixes to the 8 rows of each replica: of all replicas' rows there are more}}
+    %total = dfg.mul %mean, %eight : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("total")
+    %v = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    dfg.apply_gradient_descent %v, %mean, %total : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
+  }
+}
+
+// -----
+
+module attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "step"} {
+    %x = dfg.placeholder : () -> tensor<8xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %ones = dfg.const dense<1.0> : tensor<8xf32> : tensor<8xf32> loc("ones")
+    %mean = dfg.mean %x, %zero : (tensor<8xf32>, tensor<1xi32>) -> tensor<f32> loc("mean")
+    %copies = dfg.mul %ones, %mean : (tensor<8xf32>, tensor<f32>) -> tensor<8xf32> loc("copies")
+    // expected-error@unknown {{node 'total' adds up copies whose number may be the batch's size}}
+    %total = dfg.sum %copies, %zero : (tensor<8xf32>, tensor<1xi32>) -> tensor<f32> loc("total")
+    %v = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    dfg.apply_gradient_descent %v, %mean, %total : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
+  }
+}
