@@ -10,8 +10,11 @@
 #include "dialects/dist/Dist.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/distribute/Passes.h"
+#include "passes/distribute/synchronize/RawGradients.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -30,15 +33,15 @@ public:
     facts[rule.getArgument(update.getGradientOperand())].isZero = true;
   }
 
-  /// Whether it leaves the variable and every slot as they are. What is multiplied by zero counts as finite.
-  bool changesNothing() {
+  /// Which of the variable and its slots it leaves as they are. What is multiplied by zero counts as finite.
+  SmallVector<bool> findUnchanged() {
     for (Operation &op : rule.without_terminator())
       if (op.getNumResults() == 1)
         facts[op.getResult(0)] = find(&op);
+    SmallVector<bool> unchanged;
     for (auto [number, value] : llvm::enumerate(rule.getTerminator()->getOperands()))
-      if (getSource(value) != rule.getArgument(number))
-        return false;
-    return true;
+      unchanged.push_back(getSource(value) == rule.getArgument(number));
+    return unchanged;
   }
 
 private:
@@ -126,6 +129,115 @@ private:
   llvm::DenseMap<Value, Fact> facts;
 };
 
+/// Takes out of an update what its rule makes of the variable's new value and of no gradient: a moving average, which
+/// changes in every row. It is updated behind the variable, of the value that this has then.
+class AverageSplitter {
+public:
+  AverageSplitter(dist::UpdateOp update, ArrayRef<bool> stays)
+      : update(update), rule(update.getRule().front()), stays(stays) {}
+
+  /// The update of the others; null where the rule cannot be taken apart, or there is nothing to take out.
+  dist::UpdateOp run() {
+    if (!stays.front() || llvm::all_of(stays, [](bool each) { return each; }) || !canSplit())
+      return {};
+    OpBuilder builder(update);
+    Block &block = *update->getBlock();
+    std::string name = dfg::getNodeName(update).str();
+    auto locate = [&](const std::string &own) { return NameLoc::get(builder.getStringAttr(getFreeName(block, own))); };
+    Location ofRows = locate(name + "/rows");
+    Value table = update->getOperand(0), gradient = update->getOperand(update.getGradientOperand());
+    dist::UpdateOp first = make(builder, ofRows, gradient, /*ofStaying=*/true);
+    if (Attribute control = update->getAttr(dfg::kControlAttr))
+      first->setAttr(dfg::kControlAttr, control);
+    auto read = dfg::ReadVariableOp::create(builder, locate(name + "/new"),
+                                            llvm::cast<dfg::RefType>(table.getType()).getValueType(), table,
+                                            /*implicit=*/false);
+    Attribute before = dfg::getNodeNameAttr(first);
+    read->setAttr(dfg::kControlAttr, builder.getArrayAttr(before));
+    dist::UpdateOp second = make(builder, update.getLoc(), read.getResult(), /*ofStaying=*/false);
+    second->setAttr(dfg::kControlAttr, builder.getArrayAttr(before));
+    update.erase();
+    return first;
+  }
+
+private:
+  unsigned getGradient() { return update.getGradientOperand(); }
+
+  bool canSplit() {
+    auto newValue = rule.getTerminator()->getOperand(0);
+    llvm::DenseSet<Value> seen;
+    auto uses = [&](bool ofStaying, llvm::function_ref<bool(unsigned)> isAllowed) {
+      SmallVector<Value> pending;
+      seen.clear();
+      for (auto [each, value] : llvm::zip(stays, rule.getTerminator()->getOperands()))
+        if (each == ofStaying)
+          pending.push_back(value);
+      while (!pending.empty()) {
+        Value value = pending.pop_back_val();
+        if ((!ofStaying && value == newValue) || !seen.insert(value).second)
+          continue;
+        if (auto argument = llvm::dyn_cast<BlockArgument>(value)) {
+          if (!isAllowed(argument.getArgNumber()))
+            return false;
+        } else if (value.getDefiningOp()->getNumRegions() == 0) {
+          llvm::append_range(pending, value.getDefiningOp()->getOperands());
+        } else {
+          return false;
+        }
+      }
+      return true;
+    };
+    return !llvm::isa<BlockArgument>(newValue) &&
+           uses(true, [&](unsigned number) { return number >= stays.size() || stays[number]; }) &&
+           uses(false,
+                [&](unsigned number) { return number < stays.size() ? !stays[number] : number != getGradient(); });
+  }
+
+  /// The part of the rule for one of both groups. The second is given the variable's new value.
+  dist::UpdateOp make(OpBuilder &builder, Location location, Value given, bool ofStaying) {
+    SmallVector<Value> inputs;
+    SmallVector<unsigned> numbers;
+    for (auto [number, operand] : llvm::enumerate(update->getOperands())) {
+      if (number < stays.size() && stays[number] != ofStaying)
+        continue;
+      inputs.push_back(number == getGradient() ? given : operand);
+      numbers.push_back(number);
+    }
+    auto made = dist::UpdateOp::create(builder, location, inputs, /*has_gradient=*/true, /*has_indices=*/false);
+    Block &block = made.getRule().emplaceBlock();
+    IRMapping mapping;
+    Value newValue = rule.getTerminator()->getOperand(0);
+    for (unsigned number : numbers) {
+      Value argument = rule.getArgument(number);
+      const bool isNew = !ofStaying && number == getGradient();
+      Value own = block.addArgument(isNew ? newValue.getType() : argument.getType(), builder.getUnknownLoc());
+      mapping.map(isNew ? newValue : argument, own);
+    }
+    OpBuilder inside = OpBuilder::atBlockEnd(&block);
+    llvm::SetVector<Operation *> needed;
+    SmallVector<Value> results;
+    for (auto [each, value] : llvm::zip(stays, rule.getTerminator()->getOperands()))
+      if (each == ofStaying)
+        results.push_back(value);
+    SmallVector<Value> pending(results);
+    while (!pending.empty()) {
+      Value value = pending.pop_back_val();
+      if (Operation *op = mapping.contains(value) ? nullptr : value.getDefiningOp(); op && needed.insert(op))
+        llvm::append_range(pending, op->getOperands());
+    }
+    for (Operation &op : rule.without_terminator())
+      if (needed.contains(&op))
+        inside.clone(op, mapping);
+    dist::YieldOp::create(inside, builder.getUnknownLoc(),
+                          llvm::map_to_vector(results, [&](Value value) { return mapping.lookup(value); }));
+    return made;
+  }
+
+  dist::UpdateOp update;
+  Block &rule;
+  SmallVector<bool> stays;
+};
+
 struct DistFormRowUpdates : public impl::DistFormRowUpdatesBase<DistFormRowUpdates> {
   using DistFormRowUpdatesBase::DistFormRowUpdatesBase;
 
@@ -160,9 +272,16 @@ private:
     dfg::ShapeContext shapes;
     if (failed(shapes.run(block)))
       return failure();
-    for (auto [update, sum] : found)
-      if (isFewRows(sum, shapes) && ZeroGradient(update).changesNothing())
-        form(update, sum, shapes);
+    for (auto [update, sum] : found) {
+      if (!isFewRows(sum, shapes))
+        continue;
+      SmallVector<bool> unchanged = ZeroGradient(update).findUnchanged();
+      dist::UpdateOp ofRows = update;
+      if (llvm::is_contained(unchanged, false))
+        ofRows = AverageSplitter(update, unchanged).run();
+      if (ofRows)
+        form(ofRows, sum, shapes);
+    }
     return success();
   }
 

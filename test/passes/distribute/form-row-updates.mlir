@@ -98,3 +98,64 @@ dfg.graph attributes {train_op = "small"} {
     dist.yield %new : f32
   } loc("small")
 }
+
+// -----
+
+// A moving average of a table changes in every row: it is updated behind the table, of the value that this has then.
+// CHECK-LABEL: dfg.graph attributes {train_op = "average"}
+// CHECK: dist.update %w, %{{.*}}, %{{.*}}#0, %rate {has_gradient, has_indices} :
+// CHECK-NEXT: ^bb0(%[[OLD:.*]]: f32, %[[G:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT: %[[NEW:.*]] = arith.subf %[[OLD]], %[[G]]
+// CHECK-NEXT: dist.yield %[[NEW]] : f32
+// CHECK: %[[TABLE:.*]] = dfg.read_variable %w {control = ["w/assign/rows"]
+// CHECK: dist.update %average, %[[TABLE]], %{{.*}} {control = ["w/assign/rows"], has_gradient} :
+// CHECK-NEXT: ^bb0(%[[BEFORE:.*]]: f32, %[[NOW:.*]]: f32, %[[DECAY:.*]]: f32):
+// CHECK-NEXT: %[[FAR:.*]] = arith.subf %[[NOW]], %[[BEFORE]]
+// CHECK-NEXT: %[[STEP:.*]] = arith.mulf %[[FAR]], %[[DECAY]]
+// CHECK-NEXT: %[[NEXT:.*]] = arith.addf %[[BEFORE]], %[[STEP]]
+// CHECK-NEXT: dist.yield %[[NEXT]] : f32
+// CHECK: dfg.group {control = ["w/assign"]}
+dfg.variable @w : tensor<9xf32> {trainable}
+dfg.variable @average : tensor<9xf32>
+dfg.graph attributes {train_op = "average"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<9xf32>> loc("w")
+  %average = dfg.var_handle @average : !dfg.ref<tensor<9xf32>> loc("average")
+  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
+  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xf32> loc("rows")
+  %rate = dfg.placeholder : () -> tensor<f32> loc("rate")
+  %count = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("count")
+  %0 = dfg.unsorted_segment_sum %rows, %ids, %count : (tensor<?xf32>, tensor<?xi32>, tensor<i32>) -> tensor<9xf32> loc("gradient")
+  dist.update %w, %average, %0, %rate {has_gradient} : !dfg.ref<tensor<9xf32>>, !dfg.ref<tensor<9xf32>>, tensor<9xf32>, tensor<f32> {
+  ^bb0(%old: f32, %before: f32, %g: f32, %decay: f32):
+    %new = arith.subf %old, %g : f32
+    %far = arith.subf %new, %before : f32
+    %step = arith.mulf %far, %decay : f32
+    %next = arith.addf %before, %step : f32
+    dist.yield %new, %next : f32, f32
+  } loc("w/assign")
+  dfg.group {control = ["w/assign"]} : () -> () loc("average")
+}
+
+// -----
+
+// One of the value that the table had, or of the gradient as well, is a slot.
+// CHECK-LABEL: dfg.graph attributes {train_op = "slot"}
+// CHECK: dist.update %w, %average, %{{.*}} {has_gradient} :
+dfg.variable @w : tensor<9xf32> {trainable}
+dfg.variable @average : tensor<9xf32>
+dfg.graph attributes {train_op = "slot"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<9xf32>> loc("w")
+  %average = dfg.var_handle @average : !dfg.ref<tensor<9xf32>> loc("average")
+  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
+  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xf32> loc("rows")
+  %count = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("count")
+  %0 = dfg.unsorted_segment_sum %rows, %ids, %count : (tensor<?xf32>, tensor<?xi32>, tensor<i32>) -> tensor<9xf32> loc("gradient")
+  dist.update %w, %average, %0 {has_gradient} : !dfg.ref<tensor<9xf32>>, !dfg.ref<tensor<9xf32>>, tensor<9xf32> {
+  ^bb0(%old: f32, %before: f32, %g: f32):
+    %new = arith.subf %old, %g : f32
+    %far = arith.subf %new, %before : f32
+    %next = arith.addf %far, %g : f32
+    dist.yield %new, %next : f32, f32
+  } loc("w/assign")
+  dfg.group {control = ["w/assign"]} : () -> () loc("slot")
+}
