@@ -133,6 +133,21 @@ private:
     return success();
   }
 
+  /// Whether an endpoint needs the node.
+  static bool isNeeded(Operation *op) {
+    auto graph = op->getParentOfType<dfg::GraphOp>();
+    NumberedNodes nodes(graph);
+    llvm::BitVector needed(nodes.size());
+    SmallVector<unsigned> endpoints = nodes.findEndpoints(graph);
+    if (endpoints.empty())
+      return true;
+    for (unsigned endpoint : endpoints)
+      needed.set(endpoint);
+    nodes.close(needed, endpoints, llvm::BitVector(nodes.size(), true));
+    const unsigned number = nodes.find(dfg::getNodeNameAttr(op));
+    return number == NumberedNodes::kNone || needed[number];
+  }
+
   /// In the program of all tasks: nothing that one task computes is used by another.
   LogicalResult checkBorders(Operation *op) {
     dist::PlaceAttr place = getPlace(op);
@@ -153,7 +168,11 @@ private:
       dist::PlaceAttr from = getPlace(def);
       if (from && from != place)
         return op->emitError() << "uses the value of node '" << dfg::getNodeName(def) << "', which only "
-                               << from.getJob() << ":" << from.getIndex() << " computes, and nothing sends it";
+                               << from.getJob() << ":" << from.getIndex() << " computes, and nothing sends it"
+                               << (isNeeded(op)
+                                       ? ""
+                                       : "; no endpoint needs it, as a summary of gradients that are processed: "
+                                         "leave it out of the graph, or take one server (--ps 1) or AllReduce");
       if (isServer(place) && workersOnly.contains(def))
         return op->emitError() << "runs on " << place.getJob() << ":" << place.getIndex() << ", but the value of node '"
                                << dfg::getNodeName(def) << "' depends on what only workers have, and nothing sends it";

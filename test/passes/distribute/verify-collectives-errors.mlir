@@ -121,3 +121,17 @@ module {
     %r = dfg.random_uniform %shape : (tensor<2xi32>) -> tensor<?x4xf32>
   }
 }
+
+// -----
+
+// A norm of processed gradients that nothing but a summary needs.
+module {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]
+  dfg.graph attributes {train_op = "train"} {
+    %c = dfg.const dense<0.1> : tensor<4xf32> : tensor<4xf32>
+    %square = dfg.square %c {dist.place = #dist.place<"ps" 0>} : (tensor<4xf32>) -> tensor<4xf32> loc("square")
+    // expected-error @unknown {{uses the value of node 'square', which only ps:0 computes, and nothing sends it; no endpoint needs it, as a summary of gradients that are processed: leave it out of the graph, or take one server (--ps 1) or AllReduce}}
+    %norm = dfg.sqrt %square {dist.place = #dist.place<"ps" 1>} : (tensor<4xf32>) -> tensor<4xf32> loc("norm")
+    dfg.group : () -> () loc("train")
+  }
+}
