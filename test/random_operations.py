@@ -962,7 +962,35 @@ def linear_algebra(name):
             return Value(e.tf.linalg.slogdet(a)[e.rng.choice((0, 1, 1))], False)
         if name == "linalg.qr":
             return Value(e.tf.linalg.qr(a)[e.rng.choice((0, 1))], False)
+        if name == "linalg.sqrtm":
+            return Value(e.tf.linalg.sqrtm(a), False)
+        if name == "linalg.lu":
+            return Value(e.tf.linalg.lu(a)[0], False)
+        if name == "linalg.lstsq":
+            return Value(e.tf.linalg.lstsq(a, e.leaf(batch + [size, 2], x.dtype, "normal").tensor, l2_regularizer=e.rng.choice((0.0, 0.5))), False)
         return Value(find(e.tf, name)(a), False)
+    return name, family
+
+
+def spectrum(name):
+    """What does not depend on the signs of vectors, of matrices whose values are apart."""
+    def family(e, x):
+        a, size, batch = matrices(e, x)
+        apart = e.tf.cast(e.tf.linalg.diag(e.tf.range(1.0, 3.0 * size, 3.0)), a.dtype)
+        if name == "linalg.eigh":
+            a = a * 0.3 + apart
+            if e.rng.random() < 0.3:
+                return Value(e.tf.linalg.eigvalsh(a), False)
+            values, vectors = e.tf.linalg.eigh(a)
+            return Value(e.tf.matmul(vectors * e.tf.sin(values)[..., None, :], vectors, transpose_b=True), False)
+        a = e.tf.concat([a * 0.2 + apart, e.leaf(batch + [e.rng.choice((0, 1, 2)), size], x.dtype, "unit").tensor * 0.2], -2)
+        a = e.tf.linalg.matrix_transpose(a) if e.rng.random() < 0.4 else a
+        if name == "linalg.pinv":
+            return Value(e.tf.linalg.pinv(a), False)
+        if e.rng.random() < 0.4:
+            return Value(e.tf.linalg.svd(a, compute_uv=False), False)
+        s, u, v = e.tf.linalg.svd(a)
+        return Value(e.tf.matmul(u * e.tf.sin(s)[..., None, :], v, transpose_b=True), False)
     return name, family
 
 
@@ -1098,7 +1126,9 @@ CATALOG = [
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),
     *(pool_3d(name) for name in ("nn.max_pool3d", "nn.avg_pool3d")),
     *(sort(name) for name in ("sort", "argsort")),
-    *(linear_algebra(name) for name in ("linalg.inv", "linalg.cholesky", "linalg.det", "linalg.slogdet", "linalg.solve", "linalg.triangular_solve", "linalg.qr")),
+    *(linear_algebra(name) for name in ("linalg.inv", "linalg.cholesky", "linalg.det", "linalg.slogdet", "linalg.solve", "linalg.triangular_solve", "linalg.qr", "linalg.sqrtm", "linalg.lu",
+                                           "linalg.lstsq")),
+    *(spectrum(name) for name in ("linalg.eigh", "linalg.svd", "linalg.pinv")),
     *(sorted_segments("math." + name) for name in ("segment_sum", "segment_mean", "segment_prod", "segment_max", "segment_min")),
     *(pool(name) for name in ("nn.max_pool2d", "nn.avg_pool2d") * 2),
     *(softmax(name) for name in ("nn.softmax", "nn.log_softmax")),

@@ -15,7 +15,7 @@ packages=(
   libzstd-dev
   # what executables are linked with, and what reads graphs, strategies and checkpoints
   protobuf-compiler libprotobuf-dev libgloo-dev libdnnl-dev libleveldb-dev libsnappy-dev libyaml-cpp-dev
-  libcli11-dev libspdlog-dev nlohmann-json3-dev libsodium-dev libssl-dev zlib1g-dev
+  libeigen3-dev libcli11-dev libspdlog-dev nlohmann-json3-dev libsodium-dev libssl-dev zlib1g-dev
   # the tests
   catch2 python3 python3-numpy iproute2 openssl
 )

@@ -50,6 +50,9 @@ template <typename Op> class FindsDistinct : public mlir::OpTrait::TraitBase<Op,
 template <typename Op> class Forwards : public mlir::OpTrait::TraitBase<Op, Forwards> {};
 /// ... rows or slices of the first operand, a tensor or a variable, where the second says.
 template <typename Op> class Gathers : public mlir::OpTrait::TraitBase<Op, Gathers> {};
+/// ... something of each matrix, along the first operand's last two axes; all axes in front of those are in front of
+/// all operands and results, but for operands that are scalars and results without elements.
+template <typename Op> class OfMatrices : public mlir::OpTrait::TraitBase<Op, OfMatrices> {};
 /// ... (parts of) the value of the variable whose handle is the first operand, in block order.
 template <typename Op> class ReadsVariable : public mlir::OpTrait::TraitBase<Op, ReadsVariable> {};
 /// ... the first operand reduced along the axes that the second names.

@@ -64,6 +64,7 @@ def DFG_DrawsNumbers : DFG_Fact<"DrawsNumbers">;
 def DFG_FindsDistinct : DFG_Fact<"FindsDistinct">;
 def DFG_Forwards : DFG_Fact<"Forwards">;
 def DFG_Gathers : DFG_Fact<"Gathers">;
+def DFG_OfMatrices : DFG_Fact<"OfMatrices">;
 def DFG_ReadsVariable : DFG_Fact<"ReadsVariable">;
 def DFG_Reduces : DFG_Fact<"Reduces">;
 def DFG_Reports : DFG_Fact<"Reports">;

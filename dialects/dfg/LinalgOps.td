@@ -24,12 +24,14 @@ def DFG_TopKV2Op : DFG_Pure<"top_k_v2", "\"TopKV2\""> {
 }
 
 // ---- Matrices: the last two axes ------------------------------------------------------------------
-class DFG_Matrices<string mnemonic, string tensorflow, dag operands, string shapeFunction> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_Factors<string mnemonic, string tensorflow, dag operands, dag factors, string shapeFunction> : DFG_Pure<mnemonic, tensorflow, [DFG_OfMatrices]> {
   let arguments = operands;
-  let results = (outs DFG_Tensor:$result);
+  let results = factors;
   let types = "T:0";
   let shape = shapeFunction;
 }
+class DFG_Matrices<string mnemonic, string tensorflow, dag operands, string shapeFunction>
+    : DFG_Factors<mnemonic, tensorflow, operands, (outs DFG_Tensor:$result), shapeFunction>;
 defvar adjointMatrix = (ins DefaultValuedAttr<BoolAttr, "false">:$adjoint);
 def DFG_CholeskyOp : DFG_Matrices<"cholesky", "\"Cholesky\"", (ins DFG_Tensor:$input), "squareMatrices">;
 def DFG_MatrixInverseOp : DFG_Matrices<"matrix_inverse", "\"MatrixInverse\"", !con((ins DFG_Tensor:$input), adjointMatrix), "squareMatrices">;
@@ -37,17 +39,35 @@ def DFG_MatrixDeterminantOp : DFG_Matrices<"matrix_determinant", "\"MatrixDeterm
 def DFG_MatrixSolveOp : DFG_Matrices<"matrix_solve", "\"MatrixSolve\"", !con((ins DFG_Tensor:$matrix, DFG_Tensor:$rhs), adjointMatrix), "solve">;
 def DFG_MatrixTriangularSolveOp : DFG_Matrices<"matrix_triangular_solve", "\"MatrixTriangularSolve\"",
     !con((ins DFG_Tensor:$matrix, DFG_Tensor:$rhs), (ins DefaultValuedAttr<BoolAttr, "true">:$lower), adjointMatrix), "solve">;
-def DFG_LogMatrixDeterminantOp : DFG_Pure<"log_matrix_determinant", "\"LogMatrixDeterminant\""> {
-  let arguments = (ins DFG_Tensor:$input);
-  let results = (outs DFG_Tensor:$sign, DFG_Tensor:$log_abs_determinant);
-  let types = "T:0";
-  let shape = "determinant";
+def DFG_MatrixSolveLsOp : DFG_Matrices<"matrix_solve_ls", "\"MatrixSolveLs\"",
+    (ins DFG_Tensor:$matrix, DFG_Tensor:$rhs, DFG_Tensor:$l2_regularizer, DefaultValuedAttr<BoolAttr, "true">:$fast), "solveLs">;
+def DFG_MatrixSquareRootOp : DFG_Matrices<"matrix_square_root", "\"MatrixSquareRoot\"", (ins DFG_Tensor:$input), "squareMatrices">;
+def DFG_LogMatrixDeterminantOp : DFG_Factors<"log_matrix_determinant", "\"LogMatrixDeterminant\"", (ins DFG_Tensor:$input),
+    (outs DFG_Tensor:$sign, DFG_Tensor:$log_abs_determinant), "determinant">;
+defvar fullMatrices = (ins DefaultValuedAttr<BoolAttr, "false">:$full_matrices);
+def DFG_QrOp : DFG_Factors<"qr", "\"Qr\"", !con((ins DFG_Tensor:$input), fullMatrices), (outs DFG_Tensor:$q, DFG_Tensor:$r), "qr">;
+def DFG_SelfAdjointEigOp : DFG_Factors<"self_adjoint_eig", "\"SelfAdjointEigV2\"",
+    (ins DFG_Tensor:$input, DefaultValuedAttr<BoolAttr, "true">:$compute_v), (outs DFG_Tensor:$e, DFG_Tensor:$v), "selfAdjointEig"> {
+  let summary = "Eigenvalues, ascending, and eigenvectors of the symmetric matrices whose lower triangles are given; without compute_v, no vectors";
 }
-def DFG_QrOp : DFG_Pure<"qr", "\"Qr\""> {
-  let arguments = (ins DFG_Tensor:$input, DefaultValuedAttr<BoolAttr, "false">:$full_matrices);
-  let results = (outs DFG_Tensor:$q, DFG_Tensor:$r);
-  let types = "T:0";
-  let shape = "qr";
+def DFG_SvdOp : DFG_Factors<"svd", "\"Svd\"", !con((ins DFG_Tensor:$input, DefaultValuedAttr<BoolAttr, "true">:$compute_uv), fullMatrices),
+    (outs DFG_Tensor:$s, DFG_Tensor:$u, DFG_Tensor:$v), "svd"> {
+  let summary = "Singular values, descending, and vectors, a column each; without compute_uv, no vectors";
+}
+def DFG_LuOp : DFG_Factors<"lu", "\"Lu\"", (ins DFG_Tensor:$input), (outs DFG_Tensor:$lu, DFG_Tensor:$p), "lu"> {
+  let summary = "Both triangles in one matrix, and the row of the input that each row of their product is";
+  let types = "T:0 output_idx_type:r1";
+}
+// What LAPACK has, and TensorFlow does not.
+def DFG_LuPivotsOp : DFG_Factors<"lu_pivots", "\"\"", (ins DFG_Tensor:$input), (outs DFG_Tensor:$lu, DFG_Tensor:$pivots), "lu"> {
+  let types = "T:0 =int32:r1";
+  let summary = "As LAPACK's getrf: both triangles, and of each step the row, counted from 1, that it exchanged with its own";
+}
+def DFG_HouseholderFactorsOp : DFG_Factors<"householder_factors", "\"\"", (ins DFG_Tensor:$input), (outs DFG_Tensor:$factors, DFG_Tensor:$taus), "householderFactors"> {
+  let summary = "As LAPACK's geqrf: r, below its diagonal the reflections whose product is q, and their scales";
+}
+def DFG_HouseholderProductOp : DFG_Matrices<"householder_product", "\"\"", (ins DFG_Tensor:$factors, DFG_Tensor:$taus), "householderProduct"> {
+  let summary = "As LAPACK's orgqr: the first columns of the product of reflections";
 }
 
 // ---- Sequences -----------------------------------------------------------------------------------------

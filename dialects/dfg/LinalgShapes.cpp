@@ -114,6 +114,92 @@ LogicalResult qr(Operation *op, ShapeContext &context) {
   return success();
 }
 
+LogicalResult solveLs(Operation *op, ShapeContext &context) {
+  auto matrices = getMatrices(op, context, 0, false), sides = getMatrices(op, context, 1, false);
+  if (failed(matrices) || failed(sides))
+    return failure();
+  if (auto regularizer = context.getShape(op->getOperand(2)); regularizer && !regularizer->empty())
+    return op->emitOpError() << "takes one number for the regularizer, not a tensor of shape " << print(*regularizer);
+  if (!*matrices || !*sides)
+    return success();
+  if ((*matrices)->size() != (*sides)->size() || !fits(ArrayRef(**matrices).drop_back(), ArrayRef(**sides).drop_back()))
+    return op->emitOpError() << "solves for sides of shape " << print(**sides) << " by matrices of shape "
+                             << print(**matrices);
+  Dims result = **sides;
+  result[result.size() - 2] = (*matrices)->back();
+  context.setShape(op->getResult(0), std::move(result));
+  return success();
+}
+
+LogicalResult selfAdjointEig(Operation *op, ShapeContext &context) {
+  auto sizes = getMatrices(op, context, 0, true);
+  if (failed(sizes))
+    return failure();
+  if (!*sizes)
+    return success();
+  context.setShape(op->getResult(0), Dims((*sizes)->begin(), (*sizes)->end() - 1));
+  context.setShape(op->getResult(1), llvm::cast<SelfAdjointEigOp>(op).getComputeV() ? **sizes : Dims{Dim(0)});
+  return success();
+}
+
+LogicalResult svd(Operation *op, ShapeContext &context) {
+  auto sizes = getMatrices(op, context, 0, false);
+  if (failed(sizes))
+    return failure();
+  if (!*sizes)
+    return success();
+  auto svd = llvm::cast<SvdOp>(op);
+  Dims u = **sizes;
+  const Dim rows = u[u.size() - 2], columns = u.back(), values = min(rows, columns);
+  Dims s(u.begin(), u.end() - 2), v = u;
+  s.push_back(values);
+  u.back() = svd.getFullMatrices() ? rows : values;
+  v[v.size() - 2] = columns;
+  v.back() = svd.getFullMatrices() ? columns : values;
+  context.setShape(op->getResult(0), std::move(s));
+  context.setShape(op->getResult(1), svd.getComputeUv() ? std::move(u) : Dims{Dim(0)});
+  context.setShape(op->getResult(2), svd.getComputeUv() ? std::move(v) : Dims{Dim(0)});
+  return success();
+}
+
+/// A matrix' own shape, and a vector of as many elements as its shorter axis.
+static LogicalResult matrixAndDiagonal(Operation *op, ShapeContext &context, bool areSquare) {
+  auto sizes = getMatrices(op, context, 0, areSquare);
+  if (failed(sizes))
+    return failure();
+  if (!*sizes)
+    return success();
+  Dims diagonal((*sizes)->begin(), (*sizes)->end() - 2);
+  diagonal.push_back(min((**sizes)[diagonal.size()], (*sizes)->back()));
+  context.setShape(op->getResult(0), **sizes);
+  context.setShape(op->getResult(1), std::move(diagonal));
+  return success();
+}
+
+LogicalResult lu(Operation *op, ShapeContext &context) {
+  return matrixAndDiagonal(op, context, /*areSquare=*/llvm::isa<LuOp>(op));
+}
+
+LogicalResult householderFactors(Operation *op, ShapeContext &context) { return matrixAndDiagonal(op, context, false); }
+
+LogicalResult householderProduct(Operation *op, ShapeContext &context) {
+  auto sizes = getMatrices(op, context, 0, false);
+  auto taus = context.getShape(op->getOperand(1));
+  if (failed(sizes))
+    return failure();
+  if (!*sizes || !taus)
+    return success();
+  const size_t front = (*sizes)->size() - 2;
+  const Dim rows = (**sizes)[front], columns = (*sizes)->back();
+  auto exceeds = [](Dim x, Dim y) { return x.isConstant() && y.isConstant() && x.getConstant() > y.getConstant(); };
+  if (taus->size() != front + 1 || !fits(ArrayRef(**sizes).take_front(front), ArrayRef(*taus).drop_back()) ||
+      exceeds(columns, rows) || exceeds(taus->back(), columns))
+    return op->emitOpError() << "takes reflections of shape " << print(**sizes) << " with scales of shape "
+                             << print(*taus);
+  context.setShape(op->getResult(0), **sizes);
+  return success();
+}
+
 LogicalResult ctcLossRows(Operation *op, ShapeContext &context) {
   auto inputs = context.getShape(op->getOperand(0)), labels = context.getShape(op->getOperand(1));
   if (inputs && inputs->size() != 3)

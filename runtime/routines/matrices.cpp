@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <vector>
 
 using namespace drt;
@@ -59,22 +60,23 @@ Matrix transpose(const Matrix &a) {
   return t;
 }
 
-/// p a = l u with partial pivoting, in place; `sign` is p's.
+/// p a = l u with partial pivoting, in place; `sign` is p's, `rows` says where p's rows come from, `pivots` with which
+/// row each step exchanged its own. Need not be square.
 struct Factors {
   Matrix lu;
-  std::vector<int64_t> rows;
+  std::vector<int64_t> rows, pivots;
   double sign = 1;
   bool isSingular = false;
 
-  explicit Factors(Matrix a) : lu(std::move(a)), rows(lu.rows) {
-    const int64_t n = lu.rows;
-    for (int64_t i = 0; i < n; ++i)
-      rows[i] = i;
-    for (int64_t k = 0; k < n; ++k) {
+  explicit Factors(Matrix a) : lu(std::move(a)), rows(lu.rows), pivots(std::min(lu.rows, lu.columns)) {
+    const int64_t m = lu.rows, n = lu.columns;
+    std::iota(rows.begin(), rows.end(), 0);
+    for (int64_t k = 0; k < static_cast<int64_t>(pivots.size()); ++k) {
       int64_t pivot = k;
-      for (int64_t i = k + 1; i < n; ++i)
+      for (int64_t i = k + 1; i < m; ++i)
         if (std::abs(lu.at(i, k)) > std::abs(lu.at(pivot, k)))
           pivot = i;
+      pivots[k] = pivot;
       if (lu.at(pivot, k) == 0) {
         isSingular = true;
         continue;
@@ -84,7 +86,7 @@ struct Factors {
         std::swap(rows[k], rows[pivot]);
         sign = -sign;
       }
-      for (int64_t i = k + 1; i < n; ++i) {
+      for (int64_t i = k + 1; i < m; ++i) {
         const double factor = lu.at(i, k) /= lu.at(k, k);
         for (int64_t j = k + 1; j < n; ++j)
           lu.at(i, j) -= factor * lu.at(k, j);
@@ -137,33 +139,40 @@ void reflect(Matrix &a, const std::vector<double> &v, double scale, int64_t row,
       a.at(i, j) -= scale * dots[j] * v[i];
 }
 
-/// By reflections; q has as many columns as wanted. As LAPACK chooses signs.
-void factorQr(Matrix &a, Matrix &q) {
-  const int64_t m = a.rows, n = a.columns, steps = std::min(m, n);
-  std::vector<std::vector<double>> reflections;
+/// By reflections, as LAPACK chooses signs: r, and below the diagonal of column k what reflection k has behind its one.
+/// The reflections' scales.
+std::vector<double> factorHouseholder(Matrix &a) {
+  const int64_t m = a.rows, steps = std::min(m, a.columns);
+  std::vector<double> scales(steps, 0.0), v(m);
   for (int64_t k = 0; k < steps; ++k) {
     double norm = 0;
     for (int64_t i = k + 1; i < m; ++i)
       norm += a.at(i, k) * a.at(i, k);
-    std::vector<double> v(m, 0.0);
-    double scale = 0;
-    if (norm > 0) {
-      const double alpha = a.at(k, k), beta = -std::copysign(std::sqrt(alpha * alpha + norm), alpha);
-      v[k] = 1;
-      for (int64_t i = k + 1; i < m; ++i)
-        v[i] = a.at(i, k) / (alpha - beta);
-      scale = (beta - alpha) / beta;
-      reflect(a, v, scale, k, k);
-    }
-    v.push_back(scale);
-    reflections.push_back(std::move(v));
+    if (norm == 0)
+      continue;
+    const double alpha = a.at(k, k), beta = -std::copysign(std::sqrt(alpha * alpha + norm), alpha);
+    v[k] = 1;
+    for (int64_t i = k + 1; i < m; ++i)
+      v[i] = a.at(i, k) / (alpha - beta);
+    scales[k] = (beta - alpha) / beta;
+    reflect(a, v, scales[k], k, k);
+    for (int64_t i = k + 1; i < m; ++i)
+      a.at(i, k) = v[i];
   }
+  return scales;
+}
+
+/// The first columns of the product of the reflections, as many as q has.
+void multiplyReflections(const Matrix &factors, const std::vector<double> &scales, Matrix &q) {
   for (int64_t i = 0; i < q.rows; ++i)
     for (int64_t j = 0; j < q.columns; ++j)
       q.at(i, j) = i == j;
-  for (int64_t k = steps - 1; k >= 0; --k) {
-    const std::vector<double> &v = reflections[k];
-    reflect(q, v, v[m], k, 0);
+  std::vector<double> v(q.rows);
+  for (int64_t k = static_cast<int64_t>(scales.size()) - 1; k >= 0; --k) {
+    v[k] = 1;
+    for (int64_t i = k + 1; i < q.rows; ++i)
+      v[i] = factors.at(i, k);
+    reflect(q, v, scales[k], k, 0);
   }
 }
 
@@ -221,6 +230,24 @@ bool solveTriangular(const int64_t *p, void *const *tensors) {
   return true;
 }
 
+void storeIndices(const std::vector<int64_t> &indices, int64_t first, int64_t dtype, void *to, int64_t number) {
+  for (size_t i = 0; i < indices.size(); ++i)
+    if (dtype == DRT_I64)
+      static_cast<int64_t *>(to)[number * indices.size() + i] = first + indices[i];
+    else
+      static_cast<int32_t *>(to)[number * indices.size() + i] = static_cast<int32_t>(first + indices[i]);
+}
+
+void factorLu(const int64_t *p, void *const *tensors, bool asPivots) {
+  for (int64_t number = 0; number < p[1]; ++number) {
+    Matrix a(p[2], p[3]);
+    load(a, p[0], tensors[0], number);
+    const Factors factors(std::move(a));
+    store(factors.lu, p[0], tensors[1], number);
+    storeIndices(asPivots ? factors.pivots : factors.rows, asPivots, p[4], tensors[2], number);
+  }
+}
+
 template <typename Result> void forEachDeterminant(const int64_t *p, const void *matrices, Result result) {
   for (int64_t number = 0; number < p[1]; ++number) {
     Matrix a(p[2], p[2]);
@@ -276,7 +303,7 @@ void drt_routine_qr(drt_replica *, const int64_t *p, void *const *tensors) {
   for (int64_t number = 0; number < p[1]; ++number) {
     Matrix a(m, n), q(m, k), r(k, n);
     load(a, p[0], tensors[0], number);
-    factorQr(a, q);
+    multiplyReflections(a, factorHouseholder(a), q);
     for (int64_t i = 0; i < k; ++i)
       for (int64_t j = i; j < n; ++j)
         r.at(i, j) = a.at(i, j);
@@ -284,3 +311,27 @@ void drt_routine_qr(drt_replica *, const int64_t *p, void *const *tensors) {
     store(r, p[0], tensors[2], number);
   }
 }
+
+void drt_routine_householder_factors(drt_replica *, const int64_t *p, void *const *tensors) {
+  for (int64_t number = 0; number < p[1]; ++number) {
+    Matrix a(p[2], p[3]), scales(1, std::min(p[2], p[3]));
+    load(a, p[0], tensors[0], number);
+    scales.elements = factorHouseholder(a);
+    store(a, p[0], tensors[1], number);
+    store(scales, p[0], tensors[2], number);
+  }
+}
+
+void drt_routine_householder_product(drt_replica *, const int64_t *p, void *const *tensors) {
+  for (int64_t number = 0; number < p[1]; ++number) {
+    Matrix factors(p[2], p[3]), scales(1, p[4]), q(p[2], p[3]);
+    load(factors, p[0], tensors[0], number);
+    load(scales, p[0], tensors[1], number);
+    multiplyReflections(factors, scales.elements, q);
+    store(q, p[0], tensors[2], number);
+  }
+}
+
+void drt_routine_lu(drt_replica *, const int64_t *p, void *const *tensors) { factorLu(p, tensors, false); }
+
+void drt_routine_lu_pivots(drt_replica *, const int64_t *p, void *const *tensors) { factorLu(p, tensors, true); }

@@ -181,6 +181,7 @@ private:
   BatchPlacement scatterNd();
   BatchPlacement tensorScatter(bool sums);
   BatchPlacement unlessAlong(int64_t operand, bool lastAxis);
+  BatchPlacement matrices();
 
   Operation *op;
   unsigned result;
@@ -737,11 +738,35 @@ BatchPlacement Rules::unlessAlong(int64_t operand, bool lastAxis) {
   return along(*axes[0]);
 }
 
+/// Of matrices that are examples' own the batch's axis is in front of all operands and results.
+BatchPlacement Rules::matrices() {
+  auto rank = rankOf(0);
+  auto sizes = shapes.getShape(op->getResult(result));
+  if (!rank || !sizes)
+    return unknown;
+  SmallVector<BatchAxis> mapped;
+  for (const Axis &axis : axes)
+    if (axis) {
+      if (axis->axis >= *rank - 2)
+        return unknown;
+      mapped.push_back(*axis);
+    }
+  Axis found = merge(mapped);
+  if (!found)
+    return unknown;
+  for (unsigned operand = 0; operand < op->getNumOperands(); ++operand)
+    if (!axes[operand] && rankOf(operand) != 0 && !isAlikeAt(operand, found->axis))
+      return unknown;
+  return *sizes == Dims{Dim(0)} ? without : along(*found);
+}
+
 BatchPlacement Rules::sharded() {
   if (llvm::isa<dfg::SelectOp>(op))
     return select();
   if (llvm::isa<dfg::ScalarInterface>(op))
     return elementwise();
+  if (op->hasTrait<dfg::OfMatrices>())
+    return matrices();
   return llvm::TypeSwitch<Operation *, BatchPlacement>(op)
       .Case<dfg::EnsureShapeOp, dfg::CheckNumericsOp, dfg::PlaceholderWithDefaultOp>(
           [&](auto) { return along(*axes[0]); })
@@ -775,9 +800,6 @@ BatchPlacement Rules::sharded() {
       .Case<dfg::LogUniformCandidateSamplerOp, dfg::UniformCandidateSamplerOp>([&](auto) {
         return result != 1 ? without : axes[0]->axis == 0 ? along(*axes[0]) : unknown;
       })
-      .Case<dfg::CholeskyOp, dfg::MatrixInverseOp, dfg::MatrixDeterminantOp, dfg::LogMatrixDeterminantOp, dfg::QrOp>(
-          [&](auto) { return broadcast({0}, 2); })
-      .Case<dfg::MatrixSolveOp, dfg::MatrixTriangularSolveOp>([&](auto) { return broadcast({0, 1}, 2); })
       .Case<dfg::CtcLossRowsOp>([&](auto) { return firstAxisOf({0, 1, 2}); })
       .Case<dfg::SoftmaxCrossEntropyWithLogitsOp, dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(
           [&](auto) { return crossEntropy(); })

@@ -338,6 +338,21 @@ Examples::Values Examples::elementwise(Operation *op, Builder &g) {
 }
 
 /// A product with one matrix for all is one of all rows.
+/// The examples are one more axis in front; a scalar is for all of them.
+Examples::Values Examples::matrices(Operation *op, Builder &g) {
+  for (mlir::Value result : op->getResults())
+    if (FailureOr<Dims> shape = shapeOf(g, result); failed(shape) || (*shape == Dims{Dim(0)} && !result.use_empty()))
+      return {};
+  Values operands;
+  for (mlir::Value operand : op->getOperands()) {
+    const bool isScalar = rankOf(g, operand) == 0;
+    if (isScalar && get(operand).varies)
+      return {};
+    operands.push_back(isScalar ? get(operand).value : each(g, operand));
+  }
+  return copy(g, op, operands);
+}
+
 Examples::Values Examples::product(Operation *op, Builder &g) {
   auto matMul = llvm::dyn_cast<dfg::MatMulOp>(op);
   if (!matMul) {
@@ -644,6 +659,8 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
     return {operand(0).value};
   if (op->hasTrait<dfg::Reshapes>())
     return isSame(1) ? Values{divide(g, operand(0).value, op->getResult(0))} : Values();
+  if (op->hasTrait<dfg::OfMatrices>())
+    return matrices(op, g);
   if (llvm::isa<dfg::CompositeInterface>(op))
     return rewriteComposite(op, g);
   if (llvm::isa<dfg::ScalarInterface>(op))
@@ -739,9 +756,7 @@ Examples::Values Examples::rewrite(Operation *op, Builder &g, bool &varies) {
           operands.push_back(operand(1).value);
         return copy(g, op, operands);
       })
-      .Case<dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::CholeskyOp, dfg::MatrixInverseOp, dfg::MatrixDeterminantOp,
-            dfg::MatrixSolveOp, dfg::MatrixTriangularSolveOp, dfg::LogMatrixDeterminantOp, dfg::QrOp,
-            dfg::CheckNumericsOp>([&](auto) { return copyEach(); })
+      .Case<dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::CheckNumericsOp>([&](auto) { return copyEach(); })
       .Case<dfg::EnsureShapeOp>([&](auto) { return Result{operand(0).value}; })
       .Case<dfg::SoftmaxCrossEntropyWithLogitsOp, dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(
           [&](auto) { return crossEntropy(op, g); })

@@ -53,6 +53,7 @@ private:
   Values rewriteComposite(mlir::Operation *op, Builder &g);
   Values elementwise(mlir::Operation *op, Builder &g);
   Values product(mlir::Operation *op, Builder &g);
+  Values matrices(mlir::Operation *op, Builder &g);
   Values gather(mlir::Operation *op, Builder &g);
   Values strided(mlir::Operation *op, Builder &g);
   Values image(mlir::Operation *op, Builder &g);

@@ -69,37 +69,42 @@ bool isSet(Operation *op, StringRef name) {
   return attribute && attribute.getValue();
 }
 
-/// A routine on matrices: dtype and number of matrices, then `parameters`.
+/// A routine on matrices: dtype and number of matrices, then `parameters`. Results that the node leaves without
+/// elements are none of the routine's.
 LogicalResult lowerMatrices(EntryLowering &lowering, Operation *op, ArrayRef<int64_t> parameters) {
-  SmallVector<Type> types;
   Location loc = op->getLoc();
-  Type element = getElementTypeOrSelf(op->getResult(0).getType()),
+  Type element = getElementTypeOrSelf(op->getOperand(0).getType()),
        wide = isNarrowFloat(element) ? Type(lowering.builder.getF32Type()) : element;
   if (!wide.isF32() && !wide.isF64())
     return refuseElements(op, element);
-  bool anyEmpty = false;
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    Value value = lowering.get(operand);
+    if (isEmpty(typeOf(value))) {
+      op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
+                      << ") has no code for tensors without elements";
+      return failure();
+    }
+    operands.push_back(typeOf(value).getElementType() == element ? lowering.cast(loc, value, wide) : value);
+  }
+  SmallVector<Type> types;
+  SmallVector<OpResult> written;
   for (OpResult result : op->getResults()) {
     FailureOr<RankedTensorType> type = getStaticType(op, result.getResultNumber());
     if (failed(type))
       return failure();
-    types.push_back(type->clone(wide));
-    anyEmpty |= isEmpty(*type);
-  }
-  SmallVector<Value> operands;
-  for (Value operand : op->getOperands()) {
-    operands.push_back(lowering.cast(loc, lowering.get(operand), wide));
-    anyEmpty |= isEmpty(typeOf(operands.back()));
-  }
-  if (anyEmpty) {
-    op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
-                    << ") has no code for tensors without elements";
-    return failure();
+    if (isEmpty(*type)) {
+      lowering.set(result, lowering.empty(loc, *type));
+      continue;
+    }
+    types.push_back(type->getElementType() == element ? type->clone(wide) : *type);
+    written.push_back(result);
   }
   SmallVector<int64_t> numbers = {getDtype(wide), llvm::product_of(typeOf(operands[0]).getShape().drop_back(2))};
   llvm::append_range(numbers, parameters);
   auto results = callRoutine(lowering, loc, op->getName().stripDialect(), numbers, operands, types);
-  for (auto [result, value] : llvm::zip(op->getResults(), results))
-    lowering.set(result, lowering.cast(loc, value, element));
+  for (auto [result, value] : llvm::zip(written, results))
+    lowering.set(result, lowering.cast(loc, value, getElementTypeOrSelf(result.getType())));
   return success();
 }
 
@@ -123,9 +128,40 @@ LogicalResult lowerSolve(EntryLowering &lowering, Operation *op) {
   return lowerMatrices(lowering, op, parameters);
 }
 
+/// Of matrices that need not be square: rows and columns, then `parameters`.
+LogicalResult lowerRectangular(EntryLowering &lowering, Operation *op, ArrayRef<int64_t> parameters = {}) {
+  SmallVector<int64_t> numbers = {sizeAt(lowering, op, 0, 2), sizeAt(lowering, op, 0, 1)};
+  llvm::append_range(numbers, parameters);
+  return lowerMatrices(lowering, op, numbers);
+}
+
 LogicalResult lowerQr(EntryLowering &lowering, Operation *op) {
-  return lowerMatrices(lowering, op,
-                       {sizeAt(lowering, op, 0, 2), sizeAt(lowering, op, 0, 1), isSet(op, "full_matrices")});
+  return lowerRectangular(lowering, op, isSet(op, "full_matrices"));
+}
+
+LogicalResult lowerSelfAdjointEig(EntryLowering &lowering, Operation *op) {
+  return lowerMatrices(lowering, op, {sizeAt(lowering, op, 0, 1), isSet(op, "compute_v")});
+}
+
+LogicalResult lowerSvd(EntryLowering &lowering, Operation *op) {
+  return lowerRectangular(lowering, op, {isSet(op, "compute_uv"), isSet(op, "full_matrices")});
+}
+
+LogicalResult lowerLu(EntryLowering &lowering, Operation *op) {
+  Type index = getElementTypeOrSelf(op->getResult(1).getType());
+  if (!index.isInteger(32) && !index.isInteger(64))
+    return refuseElements(op, index);
+  return lowerRectangular(lowering, op, getDtype(index));
+}
+
+LogicalResult lowerHouseholder(EntryLowering &lowering, Operation *op) {
+  if (llvm::isa<dfg::HouseholderFactorsOp>(op))
+    return lowerRectangular(lowering, op);
+  return lowerRectangular(lowering, op, sizeAt(lowering, op, 1, 1));
+}
+
+LogicalResult lowerSolveLs(EntryLowering &lowering, Operation *op) {
+  return lowerRectangular(lowering, op, {sizeAt(lowering, op, 1, 1), isSet(op, "fast")});
 }
 
 // ---- Sequences --------------------------------------------------------------------------------
@@ -347,7 +383,15 @@ void addRoutineLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::LogMatrixDeterminantOp>(table, context, lowerSquare);
   addLowering<dfg::MatrixSolveOp>(table, context, lowerSolve);
   addLowering<dfg::MatrixTriangularSolveOp>(table, context, lowerSolve);
+  addLowering<dfg::MatrixSolveLsOp>(table, context, lowerSolveLs);
+  addLowering<dfg::MatrixSquareRootOp>(table, context, lowerSquare);
   addLowering<dfg::QrOp>(table, context, lowerQr);
+  addLowering<dfg::SelfAdjointEigOp>(table, context, lowerSelfAdjointEig);
+  addLowering<dfg::SvdOp>(table, context, lowerSvd);
+  addLowering<dfg::LuOp>(table, context, lowerLu);
+  addLowering<dfg::LuPivotsOp>(table, context, lowerLu);
+  addLowering<dfg::HouseholderFactorsOp>(table, context, lowerHouseholder);
+  addLowering<dfg::HouseholderProductOp>(table, context, lowerHouseholder);
   addLowering<dfg::CtcLossRowsOp>(table, context, lowerCtcLoss);
   addLowering<dfg::UniformCandidateSamplerOp>(table, context, lowerSampler<0>);
   addLowering<dfg::LogUniformCandidateSamplerOp>(table, context, lowerSampler<1>);

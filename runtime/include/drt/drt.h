@@ -554,13 +554,32 @@ void drt_routine_top_k(drt_replica *, const int64_t *p, void *const *tensors);
 //   log_matrix_determinant: n. x; signs, logarithms of absolute values.
 //   matrix_solve: n, columns, adjoint. a, b; x with a x = b. Ends the task where there is none.
 //   matrix_triangular_solve: n, columns, lower, adjoint. The same, looking at one triangle of a.
+//   matrix_solve_ls: rows, columns, sides, fast. a, b, a number (float64); x of least |a x - b|^2 + number |x|^2: with
+//     `fast` by a Cholesky factor, which ends the task where there is none, else of least |x|, whatever the number.
+//   matrix_square_root: n. x; the principal root, or NaN.
 //   qr: rows, columns, full. x; q, r (Householder).
+//   householder_factors: rows, columns. x; as LAPACK's geqrf, r with the reflections below, and their scales.
+//   householder_product: rows, columns, reflections. These, scales; the first columns of q.
+//   self_adjoint_eig: n, vectors. x, of which the lower triangle is read; eigenvalues, ascending; with `vectors` these,
+//   a
+//     column each. NaN where x has other than numbers.
+//   svd: rows, columns, vectors, full. x; singular values, descending; with `vectors` u, v. NaN as before.
+//   lu: rows, columns, type of the indices. x; both triangles; where each row of their product comes from.
+//   lu_pivots: the same, with the row, from 1, that each step exchanged with its own.
 void drt_routine_cholesky(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_matrix_inverse(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_matrix_determinant(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_log_matrix_determinant(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_matrix_solve(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_matrix_triangular_solve(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_matrix_solve_ls(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_matrix_square_root(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_householder_factors(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_householder_product(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_self_adjoint_eig(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_svd(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_lu(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_lu_pivots(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_qr(drt_replica *, const int64_t *p, void *const *tensors);
 // p: dtype (DRT_F32, DRT_F64), examples, steps, classes, labels a row at most, whether repeated labels are collapsed
 // before, repeated outputs merged, examples with more labels than steps ignored (else they end the task). Logits

@@ -12,6 +12,14 @@ dfg.func @step() -> (tensor<2x3xf32>, tensor<2x3xi32>, tensor<2x2xf64>) attribut
   %v, %i = dfg.top_k_v2 %x, %k : (tensor<2x8xf32>, tensor<i32>) -> (tensor<2x3xf32>, tensor<2x3xi32>) loc("k")
   // CHECK: drt.routine "cholesky"(%{{.*}}) {parameters = array<i64: {{[0-9]+}}, 1, 2>}
   %c = dfg.cholesky %a : (tensor<2x2xf64>) -> tensor<2x2xf64> loc("c")
+  // Results without elements are none of the routine's.
+  // CHECK: %[[S:.*]]:3 = drt.routine "svd"(%{{.*}}) {parameters = array<i64: {{[0-9]+}}, 4, 3, 2, 1, 0>} : (tensor<4x3x2xf32>) -> (tensor<4x2xf32>, tensor<4x3x2xf32>, tensor<4x2x2xf32>)
+  // CHECK: drt.routine "svd"(%{{.*}}) {parameters = array<i64: {{[0-9]+}}, 4, 3, 2, 0, 0>} : (tensor<4x3x2xf32>) -> tensor<4x2xf32>
+  // CHECK: drt.routine "lu"(%{{.*}}) {parameters = array<i64: {{[0-9]+}}, 1, 2, 2, [[I64:[0-9]+]]>} : (tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2xi64>)
+  %m = dfg.placeholder : () -> tensor<4x3x2xf32> loc("m")
+  %s, %u, %w = dfg.svd %m : (tensor<4x3x2xf32>) -> (tensor<4x2xf32>, tensor<4x3x2xf32>, tensor<4x2x2xf32>) loc("s")
+  %t, %none, %nothing = dfg.svd %m {compute_uv = false} : (tensor<4x3x2xf32>) -> (tensor<4x2xf32>, tensor<0xf32>, tensor<0xf32>) loc("t")
+  %lu, %p = dfg.lu %a : (tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2xi64>) loc("lu")
   // A placeholder with a default is that of the data, where it is there.
   // CHECK: %[[RATE:.*]] = drt.feed_or {{.*}}name = "rate"
   // DEVICE-NOT: drt.feed_or

@@ -55,6 +55,123 @@ TEST_CASE("factors of a matrix give it back") {
   CHECK(std::exp(log[0]) == Approx(67));
 }
 
+namespace {
+
+/// x y of matrices [rows, inner] and [inner, columns].
+std::vector<double> multiply(const std::vector<double> &x, const std::vector<double> &y, int inner) {
+  const int rows = static_cast<int>(x.size()) / inner, columns = static_cast<int>(y.size()) / inner;
+  std::vector<double> product(rows * columns, 0.0);
+  for (int i = 0; i < rows; ++i)
+    for (int k = 0; k < inner; ++k)
+      for (int j = 0; j < columns; ++j)
+        product[i * columns + j] += x[i * inner + k] * y[k * columns + j];
+  return product;
+}
+std::vector<double> transpose(const std::vector<double> &x, int columns) {
+  const int rows = static_cast<int>(x.size()) / columns;
+  std::vector<double> turned(x.size());
+  for (int i = 0; i < rows; ++i)
+    for (int j = 0; j < columns; ++j)
+      turned[j * rows + i] = x[i * columns + j];
+  return turned;
+}
+std::vector<double> diagonal(const std::vector<double> &x) {
+  const size_t n = x.size();
+  std::vector<double> matrix(n * n, 0.0);
+  for (size_t i = 0; i < n; ++i)
+    matrix[i * n + i] = x[i];
+  return matrix;
+}
+void checkNear(const std::vector<double> &x, const std::vector<double> &y) {
+  REQUIRE(x.size() == y.size());
+  for (size_t i = 0; i < x.size(); ++i)
+    CHECK(x[i] == Approx(y[i]).margin(1e-12));
+}
+
+} // namespace
+
+TEST_CASE("eigenvalues ascend, and vectors give the matrix back, of which a triangle is read") {
+  std::vector<double> a = {4, 2, 1, 2, 5, 3, 1, 3, 6}, given = {4, 9, 9, 2, 5, 9, 1, 3, 6}, e(3), v(9), alone(3);
+  const int64_t p[] = {DRT_F64, 1, 3, 1}, values[] = {DRT_F64, 1, 3, 0};
+  drt_routine_self_adjoint_eig(nullptr, p, addressesOf(given, e, v).data());
+  drt_routine_self_adjoint_eig(nullptr, values, addressesOf(given, alone).data());
+  CHECK((e[0] < e[1] && e[1] < e[2]));
+  checkNear(alone, e);
+  checkNear(multiply(multiply(v, diagonal(e), 3), transpose(v, 3), 3), a);
+}
+
+TEST_CASE("singular values descend, and vectors give the matrix back") {
+  // Two of them, wide.
+  std::vector<double> a = {1, 2, 3, 4, 5, 7, 0, 0, 0, 0, 2, 0}, s(4), u(8), v(12), alone(4), fullU(8), fullV(18);
+  const int64_t thin[] = {DRT_F64, 2, 2, 3, 1, 0}, full[] = {DRT_F64, 2, 2, 3, 1, 1},
+                values[] = {DRT_F64, 2, 2, 3, 0, 0};
+  drt_routine_svd(nullptr, thin, addressesOf(a, s, u, v).data());
+  drt_routine_svd(nullptr, values, addressesOf(a, alone).data());
+  drt_routine_svd(nullptr, full, addressesOf(a, s, fullU, fullV).data());
+  checkNear(alone, s);
+  for (int number = 0; number < 2; ++number) {
+    const auto part = [&](const std::vector<double> &x) {
+      return std::vector<double>(x.begin() + number * (x.size() / 2), x.begin() + (number + 1) * (x.size() / 2));
+    };
+    CHECK(part(s)[0] >= part(s)[1]);
+    checkNear(multiply(multiply(part(u), diagonal(part(s)), 2), transpose(part(v), 2), 2), part(a));
+    checkNear(multiply(transpose(part(fullV), 3), part(fullV), 3), diagonal({1, 1, 1}));
+  }
+  CHECK(s[2] == Approx(2));
+}
+
+TEST_CASE(
+    "of what is no number there are neither eigenvalues nor singular values, and no matrix beside it loses its own") {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  std::vector<float> a = {nan, 0, 0, 1, 2, 0, 0, 3}, e(4), v(8), s(4);
+  const int64_t eig[] = {DRT_F32, 2, 2, 1}, svd[] = {DRT_F32, 2, 2, 2, 0, 0};
+  drt_routine_self_adjoint_eig(nullptr, eig, addressesOf(a, e, v).data());
+  drt_routine_svd(nullptr, svd, addressesOf(a, s).data());
+  CHECK((std::isnan(e[0]) && std::isnan(v[3]) && std::isnan(s[1])));
+  CHECK((e[2] == Approx(2) && e[3] == Approx(3) && s[2] == Approx(3) && s[3] == Approx(2)));
+}
+
+TEST_CASE("LAPACK's forms of factors: reflections, and exchanges of rows") {
+  // Tall; the first column needs no reflection.
+  std::vector<double> a = {2, 1, 0, 3, 0, 4}, factors(6), taus(2), q(6);
+  const int64_t p[] = {DRT_F64, 1, 3, 2}, product[] = {DRT_F64, 1, 3, 2, 2};
+  drt_routine_householder_factors(nullptr, p, addressesOf(a, factors, taus).data());
+  drt_routine_householder_product(nullptr, product, addressesOf(factors, taus, q).data());
+  CHECK(taus[0] == 0);
+  CHECK(factors[3] == Approx(-5));
+  checkNear(multiply(q, {factors[0], factors[1], 0, factors[3]}, 2), a);
+  checkNear(multiply(transpose(q, 2), q, 3), {1, 0, 0, 1});
+
+  std::vector<double> b = {0, 1, 2, 3, 4, 5}, lu(6);
+  std::vector<int32_t> pivots(2);
+  std::vector<int64_t> rows(3);
+  const int64_t asPivots[] = {DRT_F64, 1, 3, 2, DRT_I32}, asRows[] = {DRT_F64, 1, 3, 2, DRT_I64};
+  drt_routine_lu_pivots(nullptr, asPivots, addressesOf(b, lu, pivots).data());
+  drt_routine_lu(nullptr, asRows, addressesOf(b, lu, rows).data());
+  CHECK(pivots == std::vector<int32_t>{3, 3});
+  CHECK(rows == std::vector<int64_t>{2, 0, 1});
+  const std::vector<double> exchanged = multiply({1, 0, lu[2], 1, lu[4], lu[5]}, {lu[0], lu[1], 0, lu[3]}, 2);
+  for (int i = 0; i < 3; ++i)
+    checkNear({exchanged[2 * i], exchanged[2 * i + 1]}, {b[2 * rows[i]], b[2 * rows[i] + 1]});
+}
+
+TEST_CASE("least squares and square roots") {
+  std::vector<double> a = {1, 0, 1, 1, 1, 2}, b = {1, 2, 2}, l2 = {0.5}, none = {0}, x(2), exact(2);
+  const int64_t fast[] = {DRT_F64, 1, 3, 2, 1, 1}, slow[] = {DRT_F64, 1, 3, 2, 1, 0};
+  drt_routine_matrix_solve_ls(nullptr, fast, addressesOf(a, b, l2, x).data());
+  drt_routine_matrix_solve_ls(nullptr, slow, addressesOf(a, b, none, exact).data());
+  // (a'a + 0.5) x = a'b.
+  CHECK(3.5 * x[0] + 3 * x[1] == Approx(5));
+  CHECK(3 * x[0] + 5.5 * x[1] == Approx(6));
+  CHECK(exact[0] == Approx(7.0 / 6));
+  CHECK(exact[1] == Approx(0.5));
+
+  std::vector<double> square = {4, 2, 1, 2, 5, 3, 1, 3, 6}, root(9);
+  const int64_t p[] = {DRT_F64, 1, 3};
+  drt_routine_matrix_square_root(nullptr, p, addressesOf(square, root).data());
+  checkNear(multiply(root, root, 3), square);
+}
+
 TEST_CASE("a CTC loss is that of all paths together") {
   // Two steps, one label between blanks: the paths are 0 0, 0 blank and blank 0.
   std::vector<double> logits = {0.3, -0.2, 1.1, -0.4}, loss(1), gradient(4);
