@@ -168,8 +168,9 @@ static bool isKnownCall(StringRef target) {
 static StringRef getWayOut(StringRef name) {
   if (name.contains("complex"))
     return "write it with real and imaginary parts";
-  if (name.ends_with("@Qr") || name.contains("lapack_") || name.contains("Householder"))
-    return "there are solutions, inverses, determinants and Cholesky factors of matrices: write it with those";
+  if (name.contains("lapack_"))
+    return "of real matrices there are solutions, inverses, determinants, factors (Cholesky's, LU, QR), eigenvalues of "
+           "symmetric ones and singular values: write it with those";
   if (name.contains("top_k"))
     return "how many are taken depends on the batch's size: weigh the examples by their rank, "
            "jnp.argsort(jnp.argsort(-x)) < k";
@@ -190,7 +191,7 @@ LogicalResult Converter::check(Operation *function) {
         ++unknown[op->getName().getIdentifier()];
       else if (isOfComplex(op) && !findComplexForm(op->getName().getStringRef()).handler)
         ++unknown[text(op->getName().getStringRef() + " of complex numbers")];
-      else if (!target.empty() && !isKnownCall(target))
+      else if (!target.empty() && !isKnownCall(target) && !findLibraryCall(target).handler)
         ++unknown[text("stablehlo.custom_call @" + target)];
       for (Type type : op->getResultTypes())
         if (auto tensor = llvm::dyn_cast<RankedTensorType>(type);

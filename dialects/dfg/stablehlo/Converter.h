@@ -216,6 +216,22 @@ private:
   // ---- Matrices.cpp ---------------------------------------------------------------------------------------------
   Result cholesky(mlir::Operation *op, Values operands, Builder &g);
   Result triangularSolve(mlir::Operation *op, Values operands, Builder &g);
+  /// Of the call of a library of linear algebra, LAPACK's by the names that JAX gives its routines, or XLA's.
+  static Form findLibraryCall(llvm::StringRef target);
+  static Value factorCholesky(Builder &g, Value matrix, bool isLower);
+  struct Triangle {
+    bool isLeft, isLower, isAdjoint, hasUnitDiagonal;
+  };
+  static Value solveTriangle(Builder &g, Value matrix, Value rhs, Triangle triangle);
+  /// Zeros of the type of a result that says nothing here, with the operand's axes in front.
+  Value makeZeros(mlir::Operation *op, unsigned result, Value like, Builder &g);
+  Result libraryCholesky(mlir::Operation *op, Values operands, Builder &g);
+  Result librarySolve(mlir::Operation *op, Values operands, Builder &g);
+  Result libraryLu(mlir::Operation *op, Values operands, Builder &g);
+  Result householderFactors(mlir::Operation *op, Values operands, Builder &g);
+  Result householderProduct(mlir::Operation *op, Values operands, Builder &g);
+  Result selfAdjointEig(mlir::Operation *op, Values operands, Builder &g);
+  Result singularValues(mlir::Operation *op, Values operands, Builder &g);
   // ---- Indexing.cpp ---------------------------------------------------------------------------------------------
   Result gather(mlir::Operation *op, Values operands, Builder &g);
   Result dynamicGather(mlir::Operation *op, Values operands, Builder &g);

@@ -488,6 +488,12 @@ Converter::Result Converter::customCall(Operation *op, Values operands, Builder 
     return approximateTopK(op, std::move(operands), g);
   if (target == "stablehlo.dynamic_reduce_window")
     return cumulate(op, std::move(operands), g);
+  if (Form form = findLibraryCall(target); form.handler) {
+    // What follows are sizes of results.
+    if (operands.size() < static_cast<size_t>(form.operands))
+      return fail(g, "lacks operands");
+    return (this->*form.handler)(op, std::move(operands), g);
+  }
   // Where values should be kept, which the strategy says here.
   if (operands.size() == op->getNumResults())
     return operands;

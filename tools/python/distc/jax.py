@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -73,6 +74,46 @@ def _get_key_type(leaf: Any) -> Any:
 _PLATFORM = "distc"
 
 
+def _call_lapack(x: Any, routine: str, *shapes: tuple[Any, ...], **letters: str) -> list[Any]:
+    """LAPACK's routine as JAX calls it on CPUs: results of x's type, and whether each matrix had some."""
+    import jax
+
+    if x.dtype not in (np.float32, np.float64):
+        raise NotImplementedError(f"there is no code for '{routine}' of matrices of {x.dtype}")
+    kinds = [jax.ShapeDtypeStruct(shape, x.dtype) for shape in shapes] + [jax.ShapeDtypeStruct(x.shape[:-2], np.int32)]
+    call = jax.ffi.ffi_call(f"lapack_{'s' if x.dtype == np.float32 else 'd'}{routine}_ffi", kinds)
+    return list(call(x, **{name: np.uint8(ord(letter)) for name, letter in letters.items()}))
+
+
+def _eigh(x: Any, *, lower: bool, subset_by_index: Any = None, **_: Any) -> list[Any]:
+    if subset_by_index not in (None, (0, x.shape[-1])):
+        raise NotImplementedError("there is no code for some of the eigenvalues: take all of them")
+    return _call_lapack(x, "syevd", x.shape, x.shape[:-1], mode="V", uplo="L" if lower else "U")[:2]
+
+
+def _svd(x: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any = None, **_: Any) -> list[Any]:
+    from jax import core
+
+    *batch, rows, columns = x.shape
+    least = core.min_dim(rows, columns)
+    if subset_by_index not in (None, (0, least)):
+        raise NotImplementedError("there is no code for some of the singular values: take all of them")
+    us, vs = (rows, columns) if full_matrices else (least, least)
+    _, s, u, v, _ = _call_lapack(x, "gesdd", x.shape, (*batch, least), (*batch, rows, us), (*batch, vs, columns),
+                                 mode="N" if not compute_uv else "A" if full_matrices else "S")
+    return [s, u, v] if compute_uv else [s]
+
+
+@functools.cache
+def _write_library_calls() -> None:
+    """What JAX writes for some devices alone, a call of their libraries, it writes for a platform that is none of them as a call of LAPACK."""
+    from jax.interpreters import mlir
+    from jax.lax import linalg
+
+    mlir.register_lowering(linalg.eigh_p, mlir.lower_fun(_eigh, multiple_results=True))
+    mlir.register_lowering(linalg.svd_p, mlir.lower_fun(_svd, multiple_results=True))
+
+
 @contextlib.contextmanager
 def _with_ways_out() -> Iterator[None]:
     """What JAX says of a step that it cannot write down, with what to do about it."""
@@ -96,8 +137,9 @@ def _with_ways_out() -> Iterator[None]:
         if missing is None:
             raise
         raise NotImplementedError(
-            f"there is no code for '{missing[1]}', which JAX has as a call of a library alone. Of matrices there are solutions, inverses, determinants and Cholesky "
-            "factors (jnp.linalg.solve, inv, slogdet, cholesky): write it with those, or compute it where the data are made") from error
+            f"there is no code for '{missing[1]}', which JAX has as a call of a library alone. Of matrices there are solutions, inverses, determinants, factors, "
+            "eigenvalues of symmetric ones and singular values (jnp.linalg.solve, inv, slogdet, cholesky, qr, eigh, svd): write it with those, or compute it where "
+            "the data are made") from error
 
 
 def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | os.PathLike[str], *, smallest_batch: int = 1) -> Step:
@@ -137,6 +179,7 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
         specs.append(jax.ShapeDtypeStruct((size, *leaf.shape[1:]), jax.dtypes.canonicalize_dtype(leaf.dtype)))
     symbolic = jax.tree.unflatten(batch_structure, specs)
 
+    _write_library_calls()
     # Unused arguments stay: each leaf of the state is one.
     with _with_ways_out():
         exported = jax_export.export(with_examples_at_once(step, state, symbolic), platforms=(_PLATFORM,))(state, symbolic)

@@ -84,6 +84,13 @@ WHOLE = {
     "solutions by triangles": lambda w, i, u: sum(jax.scipy.linalg.solve_triangular(w[:5] + 4 * jnp.eye(5), w.T, trans=trans, lower=lower, unit_diagonal=unit)
                                                   for trans in (0, 1) for lower in (False, True) for unit in (False, True)),
     "inverses and solutions": lambda w, i, u: jnp.linalg.inv(w[:5] + 4 * jnp.eye(5)) + jnp.linalg.solve(w[1:] - 3 * jnp.eye(5), w[:5]) + jnp.linalg.slogdet(w[1:])[1] + jnp.linalg.det(w[:5]),
+    "factors of rectangles": lambda w, i, u: (lambda q, r: q @ jnp.sin(r))(*jnp.linalg.qr(w)) + jnp.linalg.qr(w, "complete")[0].sum() * jnp.linalg.qr(w.T, "r")[0, 0] + jnp.linalg.qr(w.T)[0].sum(),
+    "eigenvalues": lambda w, i, u: (lambda e, v: (v * jnp.sin(e)) @ v.T)(*jnp.linalg.eigh(w.T @ w)) + jnp.linalg.eigvalsh(w[:5], UPLO="U"),
+    "singular values": lambda w, i, u: (lambda u, s, v: (u * jnp.sin(s)) @ v)(*jnp.linalg.svd(w, full_matrices=False)) + jnp.linalg.svd(w.T, compute_uv=False)
+    + (lambda u, s, v: (u[:, :5] * jnp.cos(s)) @ v)(*jnp.linalg.svd(w)),
+    "what follows from singular values": lambda w, i, u: jnp.linalg.pinv(w) @ w + jnp.linalg.lstsq(w, w[:, 0])[0] + jnp.linalg.matrix_rank(w) + jnp.linalg.norm(w, "nuc") + jnp.linalg.norm(w, 2),
+    "gradients of decompositions": lambda w, i, u: jax.grad(lambda v: (lambda q, r, e, f, s: (q @ jnp.cos(r)).sum() + ((f * jnp.sin(e)) @ f.T * W[:5]).sum() + ((s[0] * jnp.sin(s[1])) @ s[2] * W).sum()
+                                                            + (jnp.linalg.pinv(v) * W.T).sum() + jnp.linalg.norm(v, "nuc"))(*jnp.linalg.qr(v), *jnp.linalg.eigh(v.T @ v), jnp.linalg.svd(v, full_matrices=False)))(w),
     "the gradient of a solution": lambda w, i, u: jax.grad(lambda v: (jnp.linalg.solve(v[:5] + 4 * jnp.eye(5), v[5]) ** 2).sum())(w),
     "the first condition": lambda w, i, u: jnp.select([w > 1, w > 0, i > 0], [w, 2 * w, -w], 7) + jnp.argmax(w > 0, 0) + jnp.argmin(w > 0, 0),
     "convolutions": lambda w, i, u: lax.conv_general_dilated(w[None, :, :, None], W[None, None, 0, :2].reshape(1, 2, 1, 1), (2, 1), ((1, 0), (0, 2)), rhs_dilation=(1, 2), dimension_numbers=("NHWC", "HWIO", "NHWC")),
@@ -152,6 +159,11 @@ BATCHED = {
     "examples by number": lambda w, x, y: ((x * w)[(jnp.arange(x.shape[0]) - 3) % x.shape[0]] * x).mean(),
     "the largest, nearly": lambda w, x, y: (lax.approx_max_k(x * w, 3)[0] * jnp.arange(3.0)).mean() + lax.approx_min_k(x * w, 2, reduction_dimension=1)[0].mean(),
     "matrices of each example": lambda w, x, y: (jnp.linalg.inv(x[:, :5] * w[:5] + 4 * jnp.eye(5)) * jnp.linalg.cholesky(jnp.einsum("bij,bik->bjk", x, x) + jnp.eye(5))).mean(),
+    "decompositions of each example": lambda w, x, y: (lambda q, e, s: (q[0] @ jnp.sin(q[1])).mean() + (e[1][..., :1] ** 2 * e[0][..., None, :]).mean() + (s[0][..., :1] @ s[2][..., :1, :]).mean())(
+        jnp.linalg.qr(x * w), jnp.linalg.eigh(jnp.einsum("bij,bik->bjk", x, x * w)), jnp.linalg.svd(x + w, full_matrices=False)),
+    "gradients of decompositions of each example": lambda w, x, y: (jax.grad(lambda v: jnp.linalg.norm(x * v, "nuc", axis=(1, 2)).mean() + (jnp.linalg.pinv(x + v) * 0.1).sum(1).mean())(w) * W).sum(),
+    "a map over the examples that decomposes": lambda w, x, y: lax.map(lambda r: jnp.linalg.svd(r * w, compute_uv=False)[0] + jnp.linalg.eigvalsh(r.T @ r)[-1], x).mean(),
+    "values of a matrix of all examples": lambda w, x, y: (jnp.linalg.eigvalsh(jnp.einsum("bij,bik->jk", x * w, x * w) / x.shape[0]) * jnp.arange(5.0)).sum(),
     "a matrix of all examples": lambda w, x, y: jnp.linalg.slogdet(jnp.einsum("bij,bik->jk", x * w, x * w) / x.shape[0] + jnp.eye(5))[1],
     "accuracy": lambda w, x, y: ((x * w).argmax(-1) == y).mean(),
 }
