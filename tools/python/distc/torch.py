@@ -664,6 +664,9 @@ def _is_known(condition: Any) -> bool:
     return torch.fx.experimental.symbolic_shapes.statically_known_true(condition)
 
 
+_LeastSquares = collections.namedtuple("_LeastSquares", ("solution", "residuals", "rank", "singular_values"))
+
+
 @contextlib.contextmanager
 def _with_open_parts() -> Iterator[None]:
     """Equal parts of a size that is open, diagonals from one on, and len(), which torch.export takes for questions how large it is."""
@@ -696,6 +699,28 @@ def _with_open_parts() -> Iterator[None]:
     def cdist_open(x1: torch.Tensor, x2: torch.Tensor, p: float = 2.0, compute_mode: str | None = None) -> torch.Tensor:
         # By default it asks whether there are more than 25 rows.
         return cdist(x1, x2, p, "donot_use_mm_for_euclid_dist")
+
+    def lstsq_open(A: torch.Tensor, B: torch.Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
+        # PyTorch's gradient of it is that of this product. How many residuals there are depends on the rank.
+        is_vector = B.ndim == A.ndim - 1 and A.ndim > 1
+        solution = torch.linalg.pinv(A, rtol=rcond) @ (B[..., None] if is_vector else B)
+        return _LeastSquares(solution[..., 0] if is_vector else solution, None, torch.linalg.matrix_rank(A.detach(), rtol=rcond), None)
+
+    def matrix_norm_open(A: torch.Tensor, ord: Any = "fro", dim: tuple[int, int] = (-2, -1), keepdim: bool = False, *, dtype: torch.dtype | None = None, **out: Any) -> torch.Tensor:
+        # Of the largest or the least singular value it asks how large the batch is.
+        if ord not in (2, -2) or out:
+            return matrix_norm(A, ord, dim, keepdim, dtype=dtype, **out)
+        values = torch.linalg.svdvals((A if dtype is None else A.to(dtype)).movedim(dim, (-2, -1)))
+        found = values.amax(-1) if ord == 2 else values.amin(-1)
+        for axis in sorted(each % A.ndim for each in dim) if keepdim else ():
+            found = found.unsqueeze(axis)
+        return found
+
+    def norm_open(A: torch.Tensor, ord: Any = None, dim: Any = None, keepdim: bool = False, *, out: Any = None, dtype: torch.dtype | None = None) -> torch.Tensor:
+        axes = (0, 1) if dim is None and A.ndim == 2 else dim
+        if ord in (2, -2) and isinstance(axes, (tuple, list)) and length(axes) == 2 and out is None:
+            return matrix_norm_open(A, ord, tuple(axes), keepdim, dtype=dtype)
+        return norm(A, ord, dim, keepdim, out=out, dtype=dtype)
 
     def fill_diagonal_open(tensor: torch.Tensor, fill_value: Any, wrap: bool = False) -> torch.Tensor:
         if tensor.ndim != 2 or (wrap and not _is_known(tensor.shape[0] <= tensor.shape[1])):
@@ -734,6 +759,7 @@ def _with_open_parts() -> Iterator[None]:
                 "log": lambda x, base=math.e: to_tensor(torch.log)(x) / log(base)}
     log = math.log
     length, chunk, diag, cdist = builtins.len, torch.Tensor.chunk, torch.Tensor.diag, torch.cdist
+    matrix_norm, norm = torch.linalg.matrix_norm, torch.linalg.norm
     fill_diagonal, repeat, tile = torch.Tensor.fill_diagonal_, torch.Tensor.repeat, torch.Tensor.tile
     with contextlib.ExitStack() as stack:
         for name, function in (("split", split_open), ("chunk", chunk_open), ("diagonal", diagonal_open), ("diag", diag_open)):
@@ -747,6 +773,8 @@ def _with_open_parts() -> Iterator[None]:
         # It orders the products of torch.einsum by their sizes.
         stack.enter_context(mock.patch.object(torch.backends.opt_einsum, "enabled", False))
         stack.enter_context(mock.patch.object(torch, "cdist", cdist_open))
+        for name, function in (("lstsq", lstsq_open), ("matrix_norm", matrix_norm_open), ("norm", norm_open)):
+            stack.enter_context(mock.patch.object(torch.linalg, name, function))
         stack.enter_context(mock.patch.object(builtins, "len", len_open))
         for name, compute in of_sizes.items():
             stack.enter_context(mock.patch.object(math, name, of_open(getattr(math, name), compute)))
