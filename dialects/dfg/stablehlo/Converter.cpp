@@ -160,7 +160,7 @@ static bool hasCombiner(Operation *op) {
 static bool isKnownCall(StringRef target) {
   return llvm::is_contained({"shape_assertion", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
                              "annotate_device_placement", "mhlo.erf", "mhlo.topk", "ApproxTopK",
-                             "stablehlo.dynamic_reduce_window"},
+                             "stablehlo.dynamic_reduce_window", "distc.index"},
                             target);
 }
 

@@ -494,6 +494,15 @@ Converter::Result Converter::customCall(Operation *op, Values operands, Builder 
       return fail(g, "lacks operands");
     return (this->*form.handler)(op, std::move(operands), g);
   }
+  // Indices that end the program where one is outside of [0, size): a gather from 0, 1, 2, ... gives and checks them.
+  if (target == "distc.index") {
+    int64_t size = 0;
+    if (operands.size() != 1 || getText(op, "backend_config").getAsInteger(10, size) || size < 1)
+      return fail(g, "does not say how many there are to choose from");
+    Value indices = asIndices(g, op, 0, operands[0]);
+    Value all = g.make<dfg::RangeOp>({g.integer(0), g.integer(size), g.integer(1)});
+    return one(g, g.cast(g.gather(g.cast(all, Builder::elementOf(indices)), indices, 0), elementOfResult(op)));
+  }
   // Where values should be kept, which the strategy says here.
   if (operands.size() == op->getNumResults())
     return operands;

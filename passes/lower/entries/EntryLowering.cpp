@@ -71,26 +71,64 @@ FailureOr<SmallVector<int64_t>> EntryLowering::getConstants(Operation *node, uns
 
 namespace {
 
+/// Of indices, those for which something else stands where they are of no use here: another shard's rows of a split
+/// variable and labels that do not count are a constant, what counts from the end counts from the begin. Null where
+/// there are none.
+Value getOtherThanFixed(dfg::SelectV2Op select) {
+  auto isFixed = [](Value value, Value other) {
+    Operation *made = value.getDefiningOp();
+    while (made && (made->hasTrait<dfg::Reshapes>() || llvm::isa<dfg::BroadcastToOp, dfg::CastOp>(made)))
+      made = made->getOperand(0).getDefiningOp();
+    return made && (llvm::isa<dfg::ConstOp>(made) || (llvm::isa<dfg::AddV2Op>(made) && made->getOperand(0) == other &&
+                                                      made->getOperand(1).getDefiningOp<dfg::ConstOp>()));
+  };
+  return isFixed(select.getY(), select.getZ())   ? select.getZ()
+         : isFixed(select.getZ(), select.getY()) ? select.getY()
+                                                 : Value();
+}
+
 /// Where a tensor of indices comes from, for messages: the feed whose elements it has, in their order, and how many of
 /// them belong to a row; else the node that makes it.
 std::pair<std::string, int64_t> getOrigin(Value indices) {
+  auto rowsOf = [](Value value) -> int64_t {
+    auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+    return type && type.hasStaticShape() && type.getRank() > 0 ? type.getDimSize(0) : 0;
+  };
   Value origin = indices;
+  // Of a row's elements there may be copies; what is copied otherwise has no rows.
+  std::optional<int64_t> rowsCopied;
+  auto follow = [&](Value from) {
+    auto source = llvm::dyn_cast<RankedTensorType>(from.getType());
+    auto copy = llvm::dyn_cast<RankedTensorType>(origin.getType());
+    const bool isSame = source && copy && source.getShape() == copy.getShape();
+    if (!origin.getDefiningOp()->hasTrait<dfg::Reshapes>() && !isSame) {
+      const int64_t rows = rowsOf(from);
+      const bool keepsRows = source && copy && source.getRank() == copy.getRank() && rows == rowsOf(origin) &&
+                             rowsCopied.value_or(rows) == rows;
+      rowsCopied = keepsRows ? rows : 0;
+    }
+    origin = from;
+  };
   while (Operation *node = origin.getDefiningOp()) {
-    // A shard of a split variable replaces those indices that are another shard's rows by a constant.
-    if (auto select = llvm::dyn_cast<dfg::SelectV2Op>(node); select && select.getY().getDefiningOp<dfg::ConstOp>())
-      origin = select.getZ();
-    else if (node->hasTrait<dfg::Forwards>() || node->hasTrait<dfg::Reshapes>() || llvm::isa<dfg::CastOp>(node))
-      origin = node->getOperand(0);
-    else
+    if (auto select = llvm::dyn_cast<dfg::SelectV2Op>(node)) {
+      Value other = getOtherThanFixed(select);
+      if (!other)
+        break;
+      follow(other);
+    } else if (node->hasTrait<dfg::Forwards>() || node->hasTrait<dfg::Reshapes>() ||
+               llvm::isa<dfg::CastOp, dfg::BroadcastToOp>(node)) {
+      follow(node->getOperand(0));
+    } else {
       break;
+    }
   }
   if (auto feed = origin.getDefiningOp<dfg::PlaceholderOp>()) {
     auto share = feed->getAttrOfType<StringAttr>("dist.feed");
-    auto type = llvm::cast<RankedTensorType>(origin.getType());
-    bool batched =
-        share && share.getValue() == "sharded" && type.hasStaticShape() && type.getRank() > 0 && type.getDimSize(0) > 0;
-    return {("the feed '" + dfg::getNodeName(feed) + "'").str(),
-            batched ? type.getNumElements() / type.getDimSize(0) : 0};
+    const int64_t rows = rowsOf(origin);
+    auto type = llvm::dyn_cast<RankedTensorType>(indices.getType());
+    bool batched = share && share.getValue() == "sharded" && type && type.hasStaticShape() && rows > 0 &&
+                   rowsCopied.value_or(rows) == rows && type.getNumElements() % rows == 0;
+    return {("the feed '" + dfg::getNodeName(feed) + "'").str(), batched ? type.getNumElements() / rows : 0};
   }
   Operation *maker = indices.getDefiningOp();
   return {maker ? ("'" + dfg::getNodeName(maker) + "'").str() : "its operand", 0};

@@ -6,6 +6,7 @@
 
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "passes/lower/entries/EntryLowering.h"
 #include "runtime/include/drt/drt.h"
 
@@ -48,6 +49,31 @@ LogicalResult refuseEmpty(Operation *op, int64_t axis, RankedTensorType table) {
   return failure();
 }
 
+/// Integers of these types are indices of any table.
+bool isWide(Type element) { return element.isInteger(32) || element.isInteger(64); }
+
+/// Whether its elements are 0, 1, 2, ...: what is taken of them are the indices.
+bool isCount(EntryLowering &lowering, Value numbers) {
+  auto getElements = [&](Value value) {
+    auto constant = lowering.get(value).getDefiningOp<arith::ConstantOp>();
+    return constant ? llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
+  };
+  if (DenseIntElementsAttr elements = getElements(numbers))
+    return llvm::all_of(llvm::enumerate(elements.getValues<APInt>()),
+                        [](auto each) { return each.value().getSExtValue() == static_cast<int64_t>(each.index()); });
+  Operation *made = numbers.getDefiningOp();
+  while (llvm::isa_and_nonnull<dfg::CastOp>(made) && isWide(getElementTypeOrSelf(made->getOperand(0))))
+    made = made->getOperand(0).getDefiningOp();
+  auto range = llvm::dyn_cast_or_null<dfg::RangeOp>(made);
+  if (!range)
+    return false;
+  auto is = [&](unsigned operand, int64_t number) {
+    DenseIntElementsAttr elements = getElements(range->getOperand(operand));
+    return elements && elements.isSplat() && elements.getSplatValue<APInt>().getSExtValue() == number;
+  };
+  return is(0, 0) && is(2, 1);
+}
+
 LogicalResult lowerGather(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getStaticType(op);
   if (failed(type))
@@ -69,6 +95,7 @@ LogicalResult lowerGather(EntryLowering &lowering, Operation *op) {
     return refuseEmpty(op, axis, typeOf(params));
   if (failed(lowering.checkIndices(op, 1, extent)))
     return failure();
+  const bool givesIndices = paramsRank == 1 && isWide(type->getElementType()) && isCount(lowering, op->getOperand(0));
   lowering.set(op->getResult(0), lowering.gather(op->getLoc(), *type, [&](ScalarBuilder &s, ValueRange at) -> Value {
     // Result axes: params' before `axis`, the indices' (behind the shared ones), params' behind `axis`.
     int64_t taken = indicesType.getRank() - batchDims;
@@ -79,6 +106,10 @@ LogicalResult lowerGather(EntryLowering &lowering, Operation *op) {
     SmallVector<Value> from(at.begin(), at.begin() + axis);
     from.push_back(row);
     from.append(at.begin() + axis + taken, at.end());
+    if (givesIndices) {
+      Value number = arith::IndexCastOp::create(s.builder, s.loc, type->getElementType(), row);
+      return arith::SelectOp::create(s.builder, s.loc, inside, number, s.constant(type->getElementType(), 0.0));
+    }
     return loadInside(s, inside, params, from);
   }));
   return success();

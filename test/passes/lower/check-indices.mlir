@@ -53,3 +53,45 @@ dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
   %rows = dfg.resource_gather %w, %own : (!dfg.ref<tensor<10x2xf32>>, tensor<4xi32>) -> tensor<4x2xf32> loc("rows")
   dfg.return %rows : tensor<4x2xf32>
 }
+
+// -----
+
+// What is taken of 0, 1, 2, ... are the indices, and no table is read. They are the feed's, -1 being the last; copies of
+// an element are of its row.
+// CHECK-LABEL: drt.entry "step"
+// CHECK: drt.check_indices %[[ROWS:.*]] {name = "the feed 'ids'", per_row = 6 : i64, sizes = array<i64: 10>}
+// CHECK: linalg.generic
+// CHECK: %[[INDEX:.*]] = tensor.extract %[[ROWS]]
+// CHECK: %[[ROW:.*]] = arith.index_cast %[[INDEX]]
+// CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW]]
+// CHECK-NOT: tensor.extract
+// CHECK: arith.select %[[INSIDE]]
+dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
+  %ids = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<4x1xi32> loc("ids")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+  %ten = dfg.const dense<10> : tensor<i32> : tensor<i32> loc("ten")
+  %below = dfg.less %ids, %zero : (tensor<4x1xi32>, tensor<i32>) -> tensor<4x1xi1> loc("below")
+  %from_end = dfg.add_v2 %ids, %ten : (tensor<4x1xi32>, tensor<i32>) -> tensor<4x1xi32> loc("from_end")
+  %own = dfg.select_v2 %below, %from_end, %ids : (tensor<4x1xi1>, tensor<4x1xi32>, tensor<4x1xi32>) -> tensor<4x1xi32> loc("own")
+  %sizes = dfg.const dense<[4, 6]> : tensor<2xi32> : tensor<2xi32> loc("sizes")
+  %copies = dfg.broadcast_to %own, %sizes : (tensor<4x1xi32>, tensor<2xi32>) -> tensor<4x6xi32> loc("copies")
+  %all = dfg.range %zero, %ten, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<10xi32> loc("all")
+  %rows = dfg.gather_v2 %all, %copies, %zero : (tensor<10xi32>, tensor<4x6xi32>, tensor<i32>) -> tensor<4x6xi32> loc("rows")
+  dfg.return %rows : tensor<4x6xi32>
+}
+
+// -----
+
+// Along the first axis of what was copied there are no rows.
+// CHECK-LABEL: drt.entry "step"
+// CHECK: drt.check_indices %{{.*}} {name = "the feed 'ids'", per_row = 0 : i64, sizes = array<i64: 10>}
+dfg.variable @w : tensor<10x2xf32> {trainable}
+dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")
+  %ids = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<4xi32> loc("ids")
+  %sizes = dfg.const dense<[6, 4]> : tensor<2xi32> : tensor<2xi32> loc("sizes")
+  %copies = dfg.broadcast_to %ids, %sizes : (tensor<4xi32>, tensor<2xi32>) -> tensor<6x4xi32> loc("copies")
+  %rows = dfg.resource_gather %w, %copies : (!dfg.ref<tensor<10x2xf32>>, tensor<6x4xi32>) -> tensor<6x4x2xf32> loc("rows")
+  dfg.return %rows : tensor<6x4x2xf32>
+}

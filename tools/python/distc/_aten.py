@@ -18,6 +18,8 @@ import torch
 from jax import core, lax
 from jax.export import is_symbolic_dim
 
+from distc import _indices
+
 _TABLE: dict[str, Callable[..., Any]] = {}
 
 
@@ -61,6 +63,7 @@ for _name, _function in {"neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.ar
 for _name in "clone alias lift_fresh_copy contiguous _to_copy lift view_as".split():
     _TABLE[_name] = lambda x, *_, **__: x
 _TABLE["detach"] = lax.stop_gradient
+_TABLE["distc.index"] = _indices.check
 
 
 @_define("add")
@@ -1627,8 +1630,10 @@ _WAYS_OUT = {
 class Graph:
     """A graph of torch.export, as a function of the values of its inputs by name."""
 
-    def __init__(self, graph: torch.fx.Graph):
+    def __init__(self, graph: torch.fx.Graph, constant: set[str]):
+        """`constant`: the names of inputs that steps do not change."""
         self.graph = graph
+        self.checked = _indices.find_checks(graph, constant)
         unknown: collections.Counter[str] = collections.Counter()
         for node in graph.nodes:
             if node.op not in ("placeholder", "output", "call_function"):
@@ -1689,6 +1694,8 @@ class Graph:
                 values[node] = _OF_SIZES.get(node.target, node.target)(*args, **kwargs)
                 continue
             full, name = _get_names(node.target)
+            if node in self.checked:
+                args = _indices.with_checks(node, args, kwargs)
             if name == "sym_size":
                 values[node] = args[0].shape[args[1]]
             elif name == "sym_numel":

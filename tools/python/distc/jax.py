@@ -73,6 +73,9 @@ def _get_key_type(leaf: Any) -> Any:
 # leaves it (LAPACK's routines, by names and flags that are no part of StableHLO).
 _PLATFORM = "distc"
 
+# The call that checks indices, which distc knows.
+CHECK_OF_INDICES = "distc.index"
+
 
 def _call_lapack(x: Any, routine: str, *shapes: tuple[Any, ...], **letters: str) -> list[Any]:
     """LAPACK's routine as JAX calls it on CPUs: results of x's type, and whether each matrix had some."""
@@ -182,7 +185,8 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     _write_library_calls()
     # Unused arguments stay: each leaf of the state is one.
     with _with_ways_out():
-        exported = jax_export.export(with_examples_at_once(step, state, symbolic), platforms=(_PLATFORM,))(state, symbolic)
+        exported = jax_export.export(with_examples_at_once(step, state, symbolic), platforms=(_PLATFORM,),
+                                     disabled_checks=[jax_export.DisabledSafetyCheck.custom_call(CHECK_OF_INDICES)])(state, symbolic)
     shapes = jax.eval_shape(step, state, jax.tree.unflatten(
         batch_structure, [jax.ShapeDtypeStruct((max(8, smallest_batch), *spec.shape[1:]), spec.dtype) for spec in specs]))
     if not isinstance(shapes, tuple) or len(shapes) not in (2, 3):

@@ -32,6 +32,7 @@ from torch.utils.checkpoint import CheckpointFunction
 
 from distc import jax as distc_jax
 from distc._aten import Graph, UnknownOperations, get_decompositions, stop_gradients, to_dtype
+from distc._indices import with_checked_classes
 from distc._python_state import _PARTS_OF_MODULES, PythonState
 from distc._signature import Step
 
@@ -1009,6 +1010,7 @@ class _Called(torch.overrides.TorchFunctionMode):
             return of
 
         args, kwargs = _pytree.tree_map(replace, args), _pytree.tree_map(replace, kwargs or {})
+        args, kwargs = with_checked_classes(function, args, kwargs)
         if name in ("batch_norm", "instance_norm"):
             # Of both, of torch and of torch.nn.functional.
             training = args[5] if len(args) > 5 else kwargs.get("training", kwargs.get("use_input_stats", name == "instance_norm"))
@@ -1144,6 +1146,16 @@ def _expect_own_memory(exported: torch.export.ExportedProgram, values: Mapping[s
                 raise NotImplementedError(f"the loss changes '{name}' of the module, and a tensor that was taken of it before the export {why}")
 
 
+def _find_constants(exported: torch.export.ExportedProgram, values: Mapping[str, torch.Tensor], named: Mapping[str, torch.Tensor]) -> set[str]:
+    """The inputs of the graph that are the same in every step."""
+    outputs, kinds = torch.export.graph_signature.OutputKind, torch.export.graph_signature.InputKind
+    written = {id(named[spec.target.removeprefix(_PREFIX)]) for spec in exported.graph_signature.output_specs
+               if spec.kind in (outputs.BUFFER_MUTATION, outputs.PARAMETER_MUTATION)}
+    return {spec.arg.name for spec in exported.graph_signature.input_specs
+            if (spec.kind == kinds.BUFFER and id(named[spec.target.removeprefix(_PREFIX)]) not in written)
+            or (spec.kind == kinds.CONSTANT_TENSOR and _find_state(exported.constants[spec.target], values) is None)}
+
+
 def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path: str | os.PathLike[str],
             schedule: Callable[[Any], Any] | None, max_norm: float | None, seed: int) -> Step:
     named = _get_state(module)
@@ -1191,7 +1203,7 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
         raise NotImplementedError(f"the loss writes to memory that {' and '.join(shared[0])} of the module share: make one of them in forward, of the other "
                                   "one") from error
     _expect_own_memory(exported, values, first, named, trained)
-    graph = Graph(exported.graph)
+    graph = Graph(exported.graph, _find_constants(exported, values, named))
 
     # What the inputs of the graph are.
     kinds = torch.export.graph_signature.InputKind

@@ -127,6 +127,57 @@ def test_gradients_are_pytorchs(tmp_path, name):
     expect_state(module, result.state, theirs)
 
 
+F = torch.nn.functional
+BY_INDEX = {
+    "label": lambda m, b: F.cross_entropy(m(b["x"]), b["y"]),
+    "label of a map": lambda m, b: F.cross_entropy(m(b["x"])[:, :, None].expand(-1, -1, 2), b["y"][:, None].expand(-1, 2)),
+    "embedding": lambda m, b: F.embedding(b["y"], m.weight).square().mean(),
+    "gather": lambda m, b: m(b["x"]).gather(1, b["y"][:, None]).mean(),
+    "index": lambda m, b: m.weight[b["y"]].square().mean(),
+    "index_add": lambda m, b: torch.zeros(4, 4).index_add(0, b["y"], m(b["x"])).square().mean(),
+    "scatter_add": lambda m, b: torch.zeros(4, 4).scatter_add(0, b["y"][:, None].expand(-1, 4), m(b["x"])).square().mean(),
+    "scatter": lambda m, b: (torch.zeros_like(m(b["x"])).scatter(1, b["y"][:, None], 1.0) * m(b["x"])).mean(),
+    "one_hot": lambda m, b: (F.one_hot(b["y"], 4) * m(b["x"])).mean(),
+}
+
+
+@pytest.mark.parametrize("name", BY_INDEX)
+def test_indices_out_of_range_end_the_run(tmp_path, name):
+    """As with PyTorch, whose -1 is the last of what brackets index. On two replicas, in a row of the second."""
+    loss, module = BY_INDEX[name], torch.nn.Linear(8, 4)
+    data = {"x": torch.randn(BATCH, 8), "y": torch.arange(BATCH) % 4}
+    executable = distc.compile(distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir"), batch=BATCH, replicas=2)
+    for value, is_right in ((3, True), (-1, name == "index"), (-4, name == "index"), (4, False), (-5, False)):
+        data["y"][7] = value
+        if is_right:
+            np.testing.assert_allclose(executable.train(to_numpy(data), 1).losses, [loss(module, data).item()], rtol=1e-5)
+            continue
+        with pytest.raises((IndexError, RuntimeError)):
+            loss(module, data)
+        with pytest.raises(distc.RunError, match=f"the feed 'y' has {value} in row 7 of the batch of step 0, which is outside of .0, 4."):
+            executable.train(to_numpy(data), 1)
+
+
+def test_indices_that_need_no_check(tmp_path):
+    """Labels that are passed over, those of a model's own table, and places that were found."""
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(8, 4)
+            self.register_buffer("order", torch.tensor([3, 1, 0, 2]))
+
+    def loss(module, batch):
+        logits = module.linear(batch["x"])[:, module.order]
+        return F.cross_entropy(logits, batch["y"], ignore_index=-7) + logits.gather(1, logits.argmax(1, keepdim=True)).mean() + logits.topk(2)[0].mean()
+
+    module, data = Model(), {"x": torch.randn(BATCH, 8), "y": torch.arange(BATCH) % 4}
+    data["y"][[1, 7]] = -7
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+    assert step.path.read_text().count('"distc.index"') == 1
+    result = distc.compile(step, batch=BATCH, replicas=2, flags=["--target=cuda:emulated"]).train(to_numpy(data), 1)
+    np.testing.assert_allclose(result.losses, [loss(module, data).item()], rtol=1e-5)
+
+
 class Sign(torch.autograd.Function):
     @staticmethod
     def forward(context, x):
