@@ -1304,9 +1304,9 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
 
     specs = {name: jax.ShapeDtypeStruct(tuple(leaf.shape), to_dtype(leaf.dtype)) for name, leaf in example.items()}
     made = distc_jax.export(step, state, specs, path, smallest_batch=smallest_batch)
-    # Data may be given as the batch is, too.
+    # Data may be given as the batch is, too. A key that is another's name (a parameter's) has a leaf of another name.
     names, structure = jax.tree.flatten(_pytree.tree_unflatten(list(example), batch_structure))
-    by_name = {leaf.name: leaf for leaf in made.batch}
+    by_name = dict(zip(jax.tree.leaves({name: name for name in specs}), made.batch))
     return dataclasses.replace(made, batch=[by_name[name] for name in names], batch_tree=(structure, [None] * len(names)))
 
 

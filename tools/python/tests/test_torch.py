@@ -178,6 +178,17 @@ def test_indices_that_need_no_check(tmp_path):
     np.testing.assert_allclose(result.losses, [loss(module, data).item()], rtol=1e-5)
 
 
+@pytest.mark.parametrize("key", ["weight", "loss", "train", "init"])
+def test_keys_of_the_batch_that_are_other_names(tmp_path, key):
+    def loss(module, batch):
+        return (F.cross_entropy(module(batch["x"]), batch["y"], reduction="none") * batch[key]).mean()
+
+    module, data = torch.nn.Linear(8, 4), {"x": torch.randn(BATCH, 8), "y": torch.arange(BATCH) % 4, key: torch.rand(BATCH)}
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+    result = distc.compile(step, batch=BATCH, replicas=2).train(to_numpy(data), 1)
+    np.testing.assert_allclose(result.losses, [loss(module, data).item()], rtol=1e-5)
+
+
 class Sign(torch.autograd.Function):
     @staticmethod
     def forward(context, x):
