@@ -486,7 +486,8 @@ def _expect_what_gradients_need(value: Any, memory: _Memory) -> None:
     while nodes:
         node = nodes.pop()
         for name in dir(node):
-            if not name.startswith("_saved_") or name.startswith("_raw_saved_"):
+            # Of tensors: a number that is made of the batch's size would be asked for what it is.
+            if not name.startswith("_saved_") or not hasattr(type(node), f"_raw{name}"):
                 continue
             try:
                 saved = getattr(node, name)

@@ -189,6 +189,20 @@ def test_keys_of_the_batch_that_are_other_names(tmp_path, key):
     np.testing.assert_allclose(result.losses, [loss(module, data).item()], rtol=1e-5)
 
 
+def test_class_probabilities(tmp_path):
+    """The loss divides by the batch's size inside of PyTorch, which keeps that number for the gradient."""
+    def loss(module, batch):
+        return F.cross_entropy(module(batch["x"]), batch["p"], label_smoothing=0.1) + torch.linalg.matrix_norm(module(batch["x"]))
+
+    module, data = torch.nn.Linear(8, 4), {"x": torch.randn(BATCH, 8), "p": torch.randn(BATCH, 4).softmax(1)}
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+    theirs = copy.deepcopy(module)
+    losses = torch_models.train_here(theirs, loss, optim.SGD(theirs.parameters(), 0.1), data, BATCH, 2)
+    result = distc.compile(step, batch=BATCH, replicas=2).train(to_numpy(data), 2)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+    expect_state(module, result.state, theirs)
+
+
 class Sign(torch.autograd.Function):
     @staticmethod
     def forward(context, x):
