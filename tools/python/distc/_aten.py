@@ -298,13 +298,17 @@ def _distance(x, y, order=2):
     return _vector_norm(x - y, order)
 
 
+def _widen(x, dtype=None):
+    """As PyTorch's sums and products, those of integers in 64 bits."""
+    if dtype is not None:
+        return x.astype(to_dtype(dtype))
+    return x if jnp.issubdtype(x.dtype, jnp.inexact) else x.astype(to_dtype(torch.int64))
+
+
 @_define("prod")
 def _prod(x, axes=None, keepdim=False, dtype=None):
     """By halves: of jnp.prod there is no gradient beside axes whose size is open."""
-    if dtype is not None:
-        x = x.astype(to_dtype(dtype))
-    elif not jnp.issubdtype(x.dtype, jnp.inexact):
-        x = x.astype(to_dtype(torch.int64))  # as PyTorch's sums and products of integers
+    x = _widen(x, dtype)
     axes = range(x.ndim) if axes is None else (axes,)
     if not all(isinstance(x.shape[axis], int) for axis in axes):
         raise NotImplementedError("there is no code for products over the examples of the batch: sum their logarithms")
@@ -415,6 +419,7 @@ def _nanmedian_of_all(x):
 
 @_define("cumprod")
 def _cumprod(x, axis, dtype=None):
+    x = _widen(x, dtype)
     axis %= max(x.ndim, 1)
     if x.ndim > 0 and not isinstance(x.shape[axis], int):
         others, _, so_far = _beside_others(x, axis)
@@ -424,6 +429,7 @@ def _cumprod(x, axis, dtype=None):
 
 @_define("cumsum")
 def _cumsum(x, axis, dtype=None):
+    x = _widen(x, dtype)
     return jnp.cumsum(x, axis) if x.ndim else x
 
 

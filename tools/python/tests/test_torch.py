@@ -203,6 +203,18 @@ def test_class_probabilities(tmp_path):
     expect_state(module, result.state, theirs)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.bool])
+def test_sums_and_products_of_small_integers_are_wide(tmp_path, dtype):
+    def loss(module, batch):
+        n = batch["n"]
+        return (module(batch["x"]) * (n.cumsum(1) + n.cumprod(1) + n.sum(1, keepdim=True) + n.prod(1, keepdim=True) + n.cumsum(1, dtype=torch.float64))).square().mean()
+
+    module = torch.nn.Linear(4, 4).double()
+    data = {"x": torch.randn(BATCH, 4, dtype=torch.double), "n": (torch.arange(4 * BATCH).reshape(BATCH, 4) + (2 * 10**9 if dtype == torch.int32 else 80)).to(dtype)}
+    step = distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+    np.testing.assert_allclose(distc.compile(step, batch=BATCH, replicas=2).train(to_numpy(data), 1).losses, [loss(module, data).item()], rtol=1e-9)
+
+
 class Sign(torch.autograd.Function):
     @staticmethod
     def forward(context, x):
