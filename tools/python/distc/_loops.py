@@ -3,6 +3,7 @@ them at once, as jax.vmap does. What examples that jax.vmap computes have in com
 from __future__ import annotations
 
 import contextlib
+import math
 from typing import Any, Callable, Iterator
 from unittest import mock
 
@@ -57,8 +58,39 @@ def _with_open_axes() -> Iterator[None]:
             return make(example, value)
         return value if isinstance(example, int) else jnp.asarray(value).astype(jnp.result_type(example))
 
+    reduce = getattr(lax_internal, "_reduce_jvp", None)
+
+    def reduce_open(reducer: Any, starts: Any, primals: Any, tangents: Any, axes: Any) -> Any:
+        shape = primals[0].shape
+        if all(isinstance(size, int) for size in shape):
+            return reduce(reducer, starts, primals, tangents, axes)
+        if not all(isinstance(shape[axis], int) for axis in axes):
+            raise NotImplementedError("there is no code for the gradient of products over the examples of the batch (jnp.prod), whose number is left open: sum their logarithms")
+        return _reduce_by_halves(reducer, starts, primals, tangents, axes)
+
     with mock.patch.object(lax_internal, "_const", make_open) if make else contextlib.nullcontext():
-        yield
+        with mock.patch.object(lax_internal, "_reduce_jvp", reduce_open) if reduce else contextlib.nullcontext():
+            yield
+
+
+def _reduce_by_halves(reducer: Any, starts: Any, primals: Any, tangents: Any, axes: Any) -> Any:
+    """JAX's gradient of reductions (jnp.prod) is by halves of an array of NumPy's sizes; here sizes of other axes may be open."""
+    rest = [axis for axis in range(primals[0].ndim) if axis not in axes]
+    shape = tuple(primals[0].shape[axis] for axis in rest)
+    count = math.prod(primals[0].shape[axis] for axis in axes)
+
+    def reduce(*xs: Any) -> list[Any]:
+        while (size := xs[0].shape[0]) > 1:
+            half = size // 2
+            pairs = reducer(*(x[:half] for x in xs), *(x[half:2 * half] for x in xs))
+            xs = tuple(jnp.concatenate([pair, x[2 * half:]]) for pair, x in zip(pairs, xs)) if size % 2 else tuple(pairs)
+        if xs[0].shape[0] == 0:
+            return [jnp.broadcast_to(start, shape).astype(x.dtype) for start, x in zip(starts, xs)]
+        return [x[0] for x in xs]
+
+    for _ in range(len(shape) + 1):
+        reducer = jax.vmap(reducer)
+    return jax.jvp(reduce, *([jnp.reshape(jnp.transpose(x, (*axes, *rest)), (count, *shape)) for x in xs] for xs in (primals, tangents)))
 
 
 def _has_loops(jaxpr: Any) -> bool:
