@@ -97,13 +97,18 @@ def _has_loops(jaxpr: Any) -> bool:
     return any(_is_over_examples(eqn) or _is_collective(eqn) or any(_has_loops(part) for part in _get_parts(eqn.params)) for eqn in jaxpr.eqns)
 
 
+def _is_same(eqn: Any) -> bool:
+    """Whether it only says that a type is not weak any more (that of a carry of Python's 0.0)."""
+    return eqn.primitive.name == "convert_element_type" and eqn.invars[0].aval.dtype == eqn.outvars[0].aval.dtype
+
+
 def _is_sum(jaxpr: Any, carry: Any, result: Any) -> bool:
     """Whether `result` is `carry` and something else that is added to it, and the carry is nothing else's."""
     made = {out: eqn for eqn in jaxpr.eqns for out in eqn.outvars}
     uses = [each for eqn in jaxpr.eqns for each in eqn.invars if isinstance(each, core.Var)] + [each for each in jaxpr.outvars if isinstance(each, core.Var)]
     while result is not carry:
         eqn = made.get(result) if isinstance(result, core.Var) else None
-        if eqn is None or eqn.primitive.name not in ("add", "add_any") or uses.count(result) != 1:
+        if eqn is None or not (_is_same(eqn) or eqn.primitive.name in ("add", "add_any")) or uses.count(result) != 1:
             return False
         result = next((each for each in eqn.invars if _leads_to(made, each, carry)), None)
     return uses.count(carry) == 1
@@ -113,7 +118,7 @@ def _leads_to(made: dict[Any, Any], value: Any, carry: Any) -> bool:
     if value is carry:
         return True
     eqn = made.get(value) if isinstance(value, core.Var) else None
-    return eqn is not None and eqn.primitive.name in ("add", "add_any") and any(_leads_to(made, each, carry) for each in eqn.invars)
+    return eqn is not None and (_is_same(eqn) or eqn.primitive.name in ("add", "add_any")) and any(_leads_to(made, each, carry) for each in eqn.invars)
 
 
 def _run_at_once(eqn: Any, values: list[Any]) -> list[Any] | None:
