@@ -145,6 +145,34 @@ def _with_ways_out() -> Iterator[None]:
             "the data are made") from error
 
 
+# From how many examples on at most a step is written down where it holds for no smaller batch.
+_MOST_EXAMPLES = 64
+
+
+def _write_for_enough(write: Callable[[int], Any], least: int, most: int) -> tuple[int, Any]:
+    """What `write` gives for as few examples as possible, from `least` on and with no more than `most`: JAX says which comparison with the batch's size
+    is open, such as b >= 4."""
+    import jax
+
+    first: Exception | None = None
+    for _ in range(8):
+        try:
+            return least, write(least)
+        except jax.errors.InconclusiveDimensionOperation as error:
+            first = first or error
+            limits = [int(limit) - int((offset or "0").replace(" ", "")) for offset, limit in re.findall(r"comparison 'b( [-+] \d+)?' \S+ '(-?\d+)'", str(error))]
+            larger = [limit + more for limit in limits for more in (0, 1) if least < limit + more <= min(most, _MOST_EXAMPLES)]
+            if not larger:
+                break
+            least = min(larger)
+        except Exception:
+            if first is None:
+                raise
+            break
+    assert first is not None
+    raise first
+
+
 def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | os.PathLike[str], *, smallest_batch: int = 1) -> Step:
     """Writes a training step to `path` (the module), with its signature (.json) and initial state (.npz) beside it.
 
@@ -153,7 +181,8 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     state:  a tree of arrays: parameters, the optimizer's state, counters, random keys.
     batch:  a tree of arrays, or of what has a shape and a dtype. The first axis of each is the batch's; its size is left
             open.
-    smallest_batch: how many examples every batch has at least, where the step takes some of them by a number (lax.top_k over them).
+    smallest_batch: how many examples every batch has at least, where the step takes some of them by a number (lax.top_k over them). What
+            holds from some number on that `batch` has is found, and refused for smaller ones by `distc compile`.
     """
     import jax
     from jax import export as jax_export
@@ -174,19 +203,23 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
             raise NotImplementedError(f"'{name}' is a random key of the kind '{_get_key_type(leaf)}', whose numbers are the device's own: "
                                       "make it with impl='threefry2x32'")
 
-    (size,) = jax_export.symbolic_shape("b", constraints=[f"b >= {smallest_batch}"] if smallest_batch > 1 else [])
-    specs = []
     for name, (_, leaf) in zip(batch_names, batch_leaves):
         if not hasattr(leaf, "shape") or len(leaf.shape) == 0:
             raise ValueError(f"'{name}' of the batch has no axis of examples")
-        specs.append(jax.ShapeDtypeStruct((size, *leaf.shape[1:]), jax.dtypes.canonicalize_dtype(leaf.dtype)))
-    symbolic = jax.tree.unflatten(batch_structure, specs)
 
     _write_library_calls()
-    # Unused arguments stay: each leaf of the state is one.
+
+    def write(least: int) -> tuple[Any, list[Any]]:
+        (size,) = jax_export.symbolic_shape("b", constraints=[f"b >= {least}"] if least > 1 else [])
+        specs = [jax.ShapeDtypeStruct((size, *leaf.shape[1:]), jax.dtypes.canonicalize_dtype(leaf.dtype)) for _, leaf in batch_leaves]
+        symbolic = jax.tree.unflatten(batch_structure, specs)
+        # Unused arguments stay: each leaf of the state is one.
+        return jax_export.export(with_examples_at_once(step, state, symbolic), platforms=(_PLATFORM,),
+                                 disabled_checks=[jax_export.DisabledSafetyCheck.custom_call(CHECK_OF_INDICES)])(state, symbolic), specs
+
+    most = min((leaf.shape[0] for _, leaf in batch_leaves if isinstance(leaf.shape[0], int)), default=0)
     with _with_ways_out():
-        exported = jax_export.export(with_examples_at_once(step, state, symbolic), platforms=(_PLATFORM,),
-                                     disabled_checks=[jax_export.DisabledSafetyCheck.custom_call(CHECK_OF_INDICES)])(state, symbolic)
+        smallest_batch, (exported, specs) = _write_for_enough(write, smallest_batch, most)
     shapes = jax.eval_shape(step, state, jax.tree.unflatten(
         batch_structure, [jax.ShapeDtypeStruct((max(8, smallest_batch), *spec.shape[1:]), spec.dtype) for spec in specs]))
     if not isinstance(shapes, tuple) or len(shapes) not in (2, 3):
