@@ -13,6 +13,8 @@ from jax._src.lax import lax as lax_internal
 from jax.export import is_symbolic_dim
 from jax.extend import core
 
+from distc._debug import is_silent
+
 # Calls of what may stand in line.
 _CALLS = {"jit": "jaxpr", "pjit": "jaxpr", "closed_call": "call_jaxpr", "core_call": "call_jaxpr", "checkpoint": "jaxpr", "remat": "jaxpr",
           "custom_jvp_call": "call_jaxpr", "custom_vjp_call": "call_jaxpr"}
@@ -105,7 +107,7 @@ def _is_same(eqn: Any) -> bool:
 def _is_sum(jaxpr: Any, carry: Any, result: Any) -> bool:
     """Whether `result` is `carry` and something else that is added to it, and the carry is nothing else's."""
     made = {out: eqn for eqn in jaxpr.eqns for out in eqn.outvars}
-    uses = [each for eqn in jaxpr.eqns for each in eqn.invars if isinstance(each, core.Var)] + [each for each in jaxpr.outvars if isinstance(each, core.Var)]
+    uses = [each for eqn in jaxpr.eqns if not is_silent(eqn) for each in eqn.invars if isinstance(each, core.Var)] + [each for each in jaxpr.outvars if isinstance(each, core.Var)]
     while result is not carry:
         eqn = made.get(result) if isinstance(result, core.Var) else None
         if eqn is None or not (_is_same(eqn) or eqn.primitive.name in ("add", "add_any")) or uses.count(result) != 1:
@@ -142,6 +144,8 @@ def _run_at_once(eqn: Any, values: list[Any]) -> list[Any] | None:
 def _evaluate(jaxpr: Any, constants: list[Any], arguments: list[Any]) -> list[Any]:
     values = dict(zip(jaxpr.constvars, constants)) | dict(zip(jaxpr.invars, arguments))
     for eqn in jaxpr.eqns:
+        if is_silent(eqn):
+            continue
         operands = [each.val if isinstance(each, core.Literal) else values[each] for each in eqn.invars]
         results = _run_at_once(eqn, operands) if _is_over_examples(eqn) else _collect(eqn, operands) if _is_collective(eqn) else None
         name = eqn.primitive.name

@@ -135,6 +135,11 @@ def _with_ways_out() -> Iterator[None]:
             raise
         raise TypeError("the step takes how large the batch is, which is left open, for a number of Python's (len(x), int(x.shape[0]), range, a float): "
                         f"write x.shape[0], which jax.numpy computes with (jnp.arange(x.shape[0]), total / x.shape[0]). JAX says: {error}") from error
+    except ValueError as error:
+        if "EmitPythonCallback" not in str(error):
+            raise
+        raise NotImplementedError("the step calls Python and takes what it gives (jax.pure_callback, jax.experimental.io_callback), but an executable has none: write it "
+                                  "with jax.numpy, or compute it where the data are made") from error
     except NotImplementedError as error:
         missing = re.search(r"translation rule for primitive '(\w+)' not found", str(error))
         if missing is None:
@@ -187,6 +192,7 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     import jax
     from jax import export as jax_export
 
+    from distc._debug import warn_of_calls, without_calls
     from distc._loops import with_examples_at_once
 
     path = pathlib.Path(path)
@@ -218,8 +224,10 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
                                  disabled_checks=[jax_export.DisabledSafetyCheck.custom_call(CHECK_OF_INDICES)])(state, symbolic), specs
 
     most = min((leaf.shape[0] for _, leaf in batch_leaves if isinstance(leaf.shape[0], int)), default=0)
-    with _with_ways_out():
+    with _with_ways_out(), without_calls() as calls:
         smallest_batch, (exported, specs) = _write_for_enough(write, smallest_batch, most)
+    if calls:
+        warn_of_calls(stacklevel=2)
     shapes = jax.eval_shape(step, state, jax.tree.unflatten(
         batch_structure, [jax.ShapeDtypeStruct((max(8, smallest_batch), *spec.shape[1:]), spec.dtype) for spec in specs]))
     if not isinstance(shapes, tuple) or len(shapes) not in (2, 3):

@@ -319,6 +319,23 @@ def test_a_loop_in_which_an_example_needs_another_is_refused(tmp_path):
         distc.compile(exported, batch=4)
 
 
+def with_prints(w, x):
+    h = jnp.sin(x @ w)
+    jax.debug.print("h is {h}", h=h)
+    jax.debug.print("w is {w}", w=w, ordered=True)
+    jax.debug.callback(lambda value: None, h.mean())
+    jax.vmap(lambda row: jax.debug.print("a row: {row}", row=row))(x)
+
+    def add(carry, row):
+        jax.debug.print("so far {carry}", carry=carry)
+        return carry + jnp.sin(row @ w), None
+
+    def double(carry, _):
+        jax.debug.callback(print, carry, ordered=True)
+        return carry * w.sum(), None
+    return lax.scan(add, 0.0, x)[0] / x.shape[0] + (lax.scan(double, h, None, length=2)[0] ** 2).mean()
+
+
 @pytest.mark.parametrize("loss", [
     lambda w, x: jnp.prod(1 + x * w, -1).mean(),
     lambda w, x: jax.vmap(lambda row: jnp.prod(1 + row * w))(x).mean(),
@@ -326,9 +343,10 @@ def test_a_loop_in_which_an_example_needs_another_is_refused(tmp_path):
     lambda w, x: jax.grad(lambda v: lax.reduce(1 + x * v, 1.0, lax.mul, (1,)).mean())(w).sum(),
     lambda w, x: (lambda sums: sums[0] / sums[1])(lax.scan(lambda c, row: ((c[0] + jnp.sin(row @ w), c[1] + 1), None), (0.0, 0), x)[0]),
     lambda w, x: jnp.sin(x[x.shape[0] - 3:] @ w).mean() * (2 if x.shape[0] > 3 else 1),
+    pytest.param(with_prints, marks=pytest.mark.filterwarnings("ignore:the step calls jax.debug")),
 ])
 def test_what_jax_writes_down_of_an_open_batch(tmp_path, loss):
-    """Products with gradients, sums of examples from Python's numbers on, sizes that the example has."""
+    """Products with gradients, sums of examples from Python's numbers on, sizes that the example has; and prints, which are left out."""
     def step(w, batch):
         value, gradient = jax.value_and_grad(loss)(w, batch["x"])
         return w - 0.1 * gradient, value
@@ -338,6 +356,25 @@ def test_what_jax_writes_down_of_an_open_batch(tmp_path, loss):
     losses, last = models.train_here(step, w, data, 8, 2)
     np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(result.state, last, rtol=1e-5, atol=1e-6)
+
+
+def test_calls_of_python(tmp_path, capfd):
+    """What gives nothing is left out of the step, with a warning; the step itself prints as before."""
+    def step(w, batch):
+        jax.debug.print("the mean is {m}", m=batch.mean())
+        return w, (batch * w).sum()
+
+    def call(w, batch):
+        return w, jax.pure_callback(lambda x: x.sum(), jax.ShapeDtypeStruct((), jnp.float32), batch[0] * w)
+
+    data = np.ones((4, 3), "f")
+    with pytest.warns(UserWarning, match="jax.debug.print .* is left out"):
+        distc.jax.export(step, jnp.float32(1), data, tmp_path / "step.mlir")
+    jax.jit(step)(jnp.float32(1), data)
+    jax.effects_barrier()
+    assert capfd.readouterr().out.count("the mean is 1.0") == 1
+    with pytest.raises(NotImplementedError, match="calls Python and takes what it gives"):
+        distc.jax.export(call, jnp.float32(1), data, tmp_path / "step.mlir")
 
 
 def gamma_noise(parameters, x, y, key):
