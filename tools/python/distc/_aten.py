@@ -1655,6 +1655,15 @@ class Graph:
                                     + ", ".join(f"{name} ({count})" for name, count in sorted(unknown.items())) + "".join(f"; {way}" for way in ways))
         self.draws = sum(node.op == "call_function" and _draws(node) for node in graph.nodes)
 
+    def get_most_columns(self) -> int:
+        """Of matrices that are factorized and have the batch's rows. With as many examples it is known which axis is the shorter one."""
+        most = 1
+        for node in self.graph.nodes:
+            if node.op == "call_function" and _get_names(node.target)[1] in ("linalg_qr", "_linalg_svd"):
+                known = [size for size in node.args[0].meta["val"].shape[-2:] if isinstance(size, int)]
+                most = max(most, known[0] if len(known) == 1 else 1)
+        return most
+
     def get_differentiated(self, output: int) -> set[str]:
         """The names of the inputs on which an output depends in a way that PyTorch's autograd follows: others have no gradient, which
         is not the same as one of zeros."""

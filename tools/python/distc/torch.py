@@ -1205,6 +1205,8 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
                                   "one") from error
     _expect_own_memory(exported, values, first, named, trained)
     graph = Graph(exported.graph, _find_constants(exported, values, named))
+    if (columns := graph.get_most_columns()) <= _MOST_EXAMPLES:
+        smallest_batch = max(smallest_batch, columns)
 
     # What the inputs of the graph are.
     kinds = torch.export.graph_signature.InputKind

@@ -101,6 +101,7 @@ CASES = {
     "eigenvalues": of(lambda x, y: (lambda e, v: (v * e.sin()[:, None]) @ v.mT)(*torch.linalg.eigh(x[:, 0] + 3 * MATRIX * torch.arange(6.0).double())) + torch.linalg.eigvalsh(x[:, 1] + 3 * MATRIX * torch.arange(6.0).double())[:, :, None]),
     "singular values": of(lambda x, y: (lambda u, s, v: (u[..., :4] * s.sin()[:, None]) @ v)(*torch.linalg.svd(x[:, 0, :, :4])) + torch.linalg.svdvals(x[:, 1, :4])[:, None]),
     "what follows from singular values": of(lambda x, y: torch.linalg.pinv(x[:, 0, :, :2] + 2 * MATRIX[:, :2]) * torch.linalg.matrix_norm(x[:, 1], "nuc")[:, None, None] * torch.linalg.matrix_norm(x[:, 2], 2)[:, None, None] / 9),
+    "factors of all examples": of(lambda x, y: row(x) * torch.linalg.matrix_norm(row(x, 1), "nuc") / 99 + (lambda q, r: q @ r.sin())(*torch.linalg.qr(row(x, 2)))),
     "least squares": of(lambda x, y: torch.linalg.lstsq(x[:, 0, :, :2] + 2 * MATRIX[:, :2], x[:, 1])[0] * torch.linalg.lstsq(x[:, 0] + 9 * MATRIX, x[:, 2, 0]).solution[:, :1, None]
                         + torch.linalg.norm(x[:, 3, :3], 2, (1, 2), keepdim=True)),
     "factors of solutions": of(lambda x, y: torch.linalg.lu_solve(*torch.linalg.lu_factor(x[:, 0] + 9 * MATRIX), x[:, 1]) + torch.cholesky_solve(x[:, 2], torch.linalg.cholesky(x[:, 0] @ x[:, 0].mT + MATRIX))),
