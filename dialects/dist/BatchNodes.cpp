@@ -5,11 +5,42 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dist/BatchNodes.h"
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
 namespace distc {
+
+/// Whether `update` gives the next key of random numbers: integers whose bits are mixed, and of which, but for the key
+/// itself, gradients and fetches alone are made. Each batch has numbers of its own, as the rows of a larger one would.
+static bool isOfRandomKey(Operation *update, Block &block) {
+  auto written = llvm::cast<dfg::UpdateInterface>(update).getWrittenOperands();
+  if (written.empty())
+    return false;
+  dfg::VarHandleOp handle = dfg::getVariableHandle(update->getOperand(written.front()));
+  if (!handle)
+    return false;
+  SmallVector<Operation *> waiting;
+  for (auto read : block.getOps<dfg::ReadVariableOp>())
+    if (dfg::VarHandleOp of = dfg::getVariableHandle(read->getOperand(0));
+        of && of.getVariable() == handle.getVariable() &&
+        llvm::isa<IntegerType>(getElementTypeOrSelf(read->getResult(0))))
+      waiting.push_back(read);
+  llvm::DenseSet<Operation *> seen(waiting.begin(), waiting.end());
+  bool mixesBits = false;
+  while (!waiting.empty()) {
+    for (Operation *user : waiting.pop_back_val()->getUsers()) {
+      if (user == update || llvm::isa<dist::AccumulateOp>(user) || !seen.insert(user).second)
+        continue;
+      if (llvm::isa<dfg::UpdateInterface>(user))
+        return false;
+      mixesBits |= llvm::isa<dfg::BitwiseXorOp>(user);
+      waiting.push_back(user);
+    }
+  }
+  return mixesBits;
+}
 
 dist::BatchNodes dist::findBatchNodes(Block &block, llvm::function_ref<bool(Operation *)> isInStep) {
   BatchNodes nodes;
@@ -23,7 +54,7 @@ dist::BatchNodes dist::findBatchNodes(Block &block, llvm::function_ref<bool(Oper
     if (sees)
       nodes.seeBatch.insert(&op);
     bool perUpdate = llvm::isa<AccumulateOp>(op) || any(&op, nodes.runPerUpdate) ||
-                     (!sees && llvm::isa<dfg::UpdateInterface>(op) && isInStep(&op));
+                     (!sees && llvm::isa<dfg::UpdateInterface>(op) && isInStep(&op) && !isOfRandomKey(&op, block));
     for (llvm::StringRef control : dfg::getControlInputs(&op))
       perUpdate |= namesPerUpdate.contains(control);
     if (!perUpdate)

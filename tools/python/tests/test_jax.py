@@ -377,6 +377,40 @@ def test_calls_of_python(tmp_path, capfd):
         distc.jax.export(call, jnp.float32(1), data, tmp_path / "step.mlir")
 
 
+@pytest.mark.parametrize("key", [jax.random.key(0), jnp.uint32(0)], ids=["key", "count"])
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_each_accumulated_batch_has_random_numbers_of_its_own(tmp_path, key, replicas):
+    """A schedule counts updates."""
+    optimizer = optax.sgd(optax.linear_schedule(0.1, 0.01, 10))
+
+    def draw(key):
+        return (key + 1, jax.random.fold_in(jax.random.key(3), key)) if key.dtype == jnp.uint32 else jax.random.split(key)
+
+    def loss(w, key, x):
+        return ((x * jax.random.bernoulli(key, 0.5, x.shape)) @ w + jax.random.normal(key)).mean() ** 2
+
+    def step(state, batch):
+        key, used = draw(state["key"])
+        value, gradient = jax.value_and_grad(loss)(state["w"], used, batch["x"])
+        update, moments = optimizer.update(gradient, state["moments"])
+        return {"w": state["w"] + update, "moments": moments, "key": key}, value
+
+    data, w = {"x": np.random.RandomState(0).randn(32, 3).astype("f")}, jnp.ones(3)
+    exported = distc.jax.export(step, {"w": w, "moments": optimizer.init(w), "key": key}, {"x": data["x"][:8]}, tmp_path / "step.mlir")
+    result = distc.compile(exported, batch=8, replicas=replicas, strategy="AllReduce:accumulate_steps=2").train(data, 4)
+    moments, losses, gradients = optimizer.init(w), [], []
+    for begin in range(0, 32, 8):
+        key, used = draw(key)
+        value, gradient = jax.value_and_grad(loss)(w, used, data["x"][begin:begin + 8])
+        losses.append(value)
+        gradients.append(gradient)
+        if len(gradients) % 2 == 0:
+            update, moments = optimizer.update((gradients[-2] + gradients[-1]) / 2, moments)
+            w = w + update
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+    np.testing.assert_allclose(result.state["w"], w, rtol=1e-5)
+
+
 def gamma_noise(parameters, x, y, key):
     """Rejection sampling draws until all are accepted: a loop that nothing bounds."""
     return jnp.mean((x @ parameters["w"] + parameters["b"] * jax.random.gamma(key, 2.5, (2,)) - y) ** 2)
