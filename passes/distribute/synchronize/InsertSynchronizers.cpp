@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dist/BatchNodes.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
@@ -13,6 +14,7 @@
 #include "passes/distribute/synchronize/SparseGradients.h"
 #include "passes/distribute/synchronize/Synchronizer.h"
 #include "passes/distribute/synchronize/VariableAverages.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -77,6 +79,8 @@ private:
     if (failed(checkBackupWorkers(*gradients, policies, placement, synchronizer.getConsumers())))
       return failure();
     synchronizer.run(placement);
+    if (failed(expectOtherDraws(graph, step)))
+      return failure();
     if ((policies.hasSync || policies.hasAsync) &&
         failed(finishServers(graph, policies, step, synchronizer.getConsumers(), placement)))
       return failure();
@@ -85,6 +89,49 @@ private:
     if (policies.averagesDecay > 0 && failed(addVariableAverages(graph, policies, step)))
       return failure();
     numberBuckets(graph);
+    return success();
+  }
+
+  /// Random bits that a step makes itself of state (JAX's generators: nothing else in a model computes with exclusive
+  /// or) would be the same in all batches of an update, where that state changes once for all of them.
+  LogicalResult expectOtherDraws(dfg::GraphOp graph, const strategies::StepNodes &step) {
+    Block &block = graph.getBody().front();
+    if (block.getOps<dist::AccumulateOp>().empty())
+      return success();
+    auto isInStep = [&](Operation *op) { return !step.isKnown() || step.contains(op); };
+    dist::BatchNodes nodes = dist::findBatchNodes(block, isInStep);
+    llvm::StringSet<> changing;
+    for (Operation &op : block)
+      if (llvm::isa<dfg::UpdateInterface>(op) && isInStep(&op) && nodes.runPerUpdate.contains(&op))
+        changing.insert(getUpdatedVariable(&op));
+    // The variable that a value is made of, and its random bits.
+    llvm::DenseMap<Value, llvm::StringRef> reads, draws;
+    for (Operation &op : block) {
+      llvm::StringRef read, drawn;
+      for (Value operand : op.getOperands()) {
+        if (auto handle = dfg::getVariableHandle(operand); handle && changing.contains(handle.getVariable()))
+          read = handle.getVariable();
+        read = read.empty() ? reads.lookup(operand) : read;
+        drawn = drawn.empty() ? draws.lookup(operand) : drawn;
+      }
+      if (llvm::isa<dist::AccumulateOp>(op)) {
+        if (!drawn.empty())
+          return op.getOperand(0).getDefiningOp()->emitError()
+                 << "gradients are accumulated over several batches, which would all draw the same random numbers: "
+                    "variable '"
+                 << drawn << "', which they are made of, changes once for all of them; take accumulate_steps=1, or "
+                 << "random numbers of a key that no update sees";
+        continue;
+      }
+      if (llvm::isa<dfg::BitwiseXorOp>(op) && drawn.empty())
+        drawn = read;
+      for (Value result : op.getResults()) {
+        if (!read.empty())
+          reads[result] = read;
+        if (!drawn.empty())
+          draws[result] = drawn;
+      }
+    }
     return success();
   }
 

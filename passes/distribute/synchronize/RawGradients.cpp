@@ -6,7 +6,6 @@
 
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "dialects/dfg/NodeNames.h"
-#include "dialects/dist/BatchNodes.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/synchronize/FunctionUpdates.h"
@@ -215,7 +214,7 @@ private:
       return success();
     for (auto &[value, gradient] : found.values)
       gradient.batches = gradient.reduction;
-    if (failed(expectNoneOfAnother()) || failed(expectOtherDraws()))
+    if (failed(expectNoneOfAnother()))
       return failure();
     if (llvm::none_of(graph.getBody().front(), [](Operation &op) { return isCoupling(&op); }))
       return success();
@@ -265,44 +264,6 @@ private:
                               << policies.accumulateSteps << " batches, but node '" << dfg::getNodeName(&op)
                               << "' is made of the gradient of variable '" << found.values.find(of)->second.variable
                               << "' of one of them; take accumulate_steps=1";
-      }
-    }
-    return success();
-  }
-
-  /// Random bits that a step makes itself, of a key or a count that is state (JAX's generators: nothing else in a model
-  /// computes with exclusive or), would be the same in each of the batches where that changes once for all of them.
-  LogicalResult expectOtherDraws() {
-    Block &block = graph.getBody().front();
-    dist::BatchNodes nodes = dist::findBatchNodes(block, [&](Operation *op) { return isInStep(op); });
-    llvm::StringSet<> changing;
-    for (Operation &op : block)
-      if (llvm::isa<dfg::UpdateInterface>(op) && isInStep(&op) && !nodes.seeBatch.contains(&op))
-        changing.insert(getUpdatedVariable(&op));
-    // The variable that a value's random bits are made of.
-    llvm::DenseMap<Value, llvm::StringRef> reads, draws;
-    for (Operation &op : block) {
-      llvm::StringRef read, drawn;
-      for (Value operand : op.getOperands()) {
-        if (auto handle = dfg::getVariableHandle(operand); handle && changing.contains(handle.getVariable()))
-          read = handle.getVariable();
-        read = read.empty() ? reads.lookup(operand) : read;
-        drawn = drawn.empty() ? draws.lookup(operand) : drawn;
-      }
-      if (llvm::isa<dfg::BitwiseXorOp>(op) && drawn.empty())
-        drawn = read;
-      for (Value result : op.getResults()) {
-        if (!read.empty())
-          reads[result] = read;
-        if (drawn.empty())
-          continue;
-        draws[result] = drawn;
-        if (auto gradient = found.values.find(result); gradient != found.values.end())
-          return op.emitError() << "the gradient of variable '" << gradient->second.variable << "' is accumulated over "
-                                << policies.accumulateSteps
-                                << " batches, which would all draw the same random numbers: variable '" << drawn
-                                << "', which they are made of, changes once for all of them; take accumulate_steps=1 "
-                                   "(optax.MultiSteps accumulates, too, with a step for each batch)";
       }
     }
     return success();

@@ -35,36 +35,42 @@ module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_conf
 
 // -----
 
-// Random bits of a key that is split once an update: both batches would drop the same elements. What only adds to it, or reads
-// what nothing changes, does not matter.
+// Random bits of a count that an update sees as well: both batches would drop the same elements. Those of a key are each
+// batch's own (the first variable), and what only multiplies does not matter.
 module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable}
   dfg.variable @v : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable}
   dfg.variable @key : tensor<4xi32>
+  dfg.variable @schedule : tensor<4xf32>
   dfg.variable @count : tensor<4xi32>
   dfg.graph attributes {train_op = "train"} {
     %one = dfg.const dense<1> : tensor<4xi32> : tensor<4xi32> loc("one")
     %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
     %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
-    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
     %v = dfg.var_handle @v : !dfg.ref<tensor<4xf32>> loc("v")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
     %key = dfg.var_handle @key : !dfg.ref<tensor<4xi32>> loc("key")
+    %schedule = dfg.var_handle @schedule : !dfg.ref<tensor<4xf32>> loc("schedule")
     %count = dfg.var_handle @count : !dfg.ref<tensor<4xi32>> loc("count")
     %k = dfg.read_variable %key : (!dfg.ref<tensor<4xi32>>) -> tensor<4xi32> loc("k")
+    %split = dfg.bitwise_xor %k, %one : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32> loc("split")
+    %first = dfg.cast %split : (tensor<4xi32>) -> tensor<4xf32> loc("first")
     %c = dfg.read_variable %count : (!dfg.ref<tensor<4xi32>>) -> tensor<4xi32> loc("c")
-    %cf = dfg.cast %c : (tensor<4xi32>) -> tensor<4xf32> loc("cf")
-    %xc = dfg.mul %x, %cf : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("xc")
-    %h = dfg.mean %xc, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("h")
+    %rate = dfg.cast %c : (tensor<4xi32>) -> tensor<4xf32> loc("rate")
+    %dropped = dfg.mul %x, %first : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("dropped")
+    %annealed = dfg.mul %dropped, %rate : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("annealed")
+    %h = dfg.mean %annealed, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("h")
     dfg.assign_sub %v, %h : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("train_v")
-    %bits = dfg.bitwise_xor %k, %one : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32> loc("bits")
+    %bits = dfg.bitwise_xor %c, %one : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32> loc("bits")
     %mask = dfg.cast %bits : (tensor<4xi32>) -> tensor<4xf32> loc("mask")
     %y = dfg.mul %x, %mask : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("y")
-    // expected-error @below {{the gradient of variable 'w' is accumulated over 2 batches, which would all draw the same random numbers: variable 'key', which they are made of, changes once for all of them}}
+    // expected-error @below {{gradients are accumulated over several batches, which would all draw the same random numbers: variable 'count', which they are made of, changes once for all of them}}
     %g = dfg.mean %y, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32>
     dfg.assign_sub %w, %g : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("train_w")
-    dfg.assign %key, %bits : (!dfg.ref<tensor<4xi32>>, tensor<4xi32>) -> () loc("split")
+    dfg.assign %schedule, %rate : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("scheduled")
+    dfg.assign %key, %split : (!dfg.ref<tensor<4xi32>>, tensor<4xi32>) -> () loc("next")
     dfg.assign_add %count, %one : (!dfg.ref<tensor<4xi32>>, tensor<4xi32>) -> () loc("counted")
-    dfg.group {control = ["train_v", "train_w", "split", "counted"]} : () -> () loc("train")
+    dfg.group {control = ["train_v", "train_w", "scheduled", "next", "counted"]} : () -> () loc("train")
   }
 }
