@@ -212,6 +212,9 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     for name, (_, leaf) in zip(batch_names, batch_leaves):
         if not hasattr(leaf, "shape") or len(leaf.shape) == 0:
             raise ValueError(f"'{name}' of the batch has no axis of examples")
+    counts = {leaf.shape[0]: name for name, (_, leaf) in zip(batch_names, batch_leaves)}
+    if len(counts) > 1:
+        raise ValueError("each array of the batch has as many examples, but " + ", ".join(f"'{name}' has {count}" for count, name in counts.items()))
 
     _write_library_calls()
 

@@ -1181,6 +1181,13 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
         example[_get_name(key)] = leaf
     if any(len(leaf) < 2 for leaf in example.values()):
         raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
+    first_key, *others = example
+    for key in others:
+        if len(example[key]) != len(example[first_key]):
+            raise ValueError(f"'{first_key}' of the batch has {len(example[first_key])} examples, and '{key}' {len(example[key])}: what has no axis of examples (weights of classes) is a "
+                             "buffer of the module")
+    if not isinstance(optimizer, torch.optim.Optimizer) and not (callable(getattr(optimizer, "init", None)) and callable(getattr(optimizer, "update", None))):
+        raise TypeError(f"the optimizer is one of torch.optim that was made for the module's parameters, or one of optax, but is {optimizer!r}")
     if isinstance(loss, torch.nn.Module) and (list(loss.parameters()) or list(loss.buffers())):
         raise NotImplementedError(f"the loss ({type(loss).__name__}) has parameters or buffers of its own: make it a part of the module, and give a function as the loss")
     with torch.enable_grad(), _with_ways_out(), _with_open_parts():
@@ -1267,7 +1274,9 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
         given = {**constants, **{name: lax.stop_gradient(state[of]) if name in detached else state[of] for name, of in inputs.items()}, **{name: batch[of] for name, of in fed.items()}}
         values = graph.run(given, key)[tokens:]
         outcome = _pytree.tree_unflatten(values[len(mutated):], structure)
-        number, fetches = outcome if isinstance(outcome, (tuple, list)) else (outcome, {})
+        number, fetches = outcome if isinstance(outcome, (tuple, list)) and len(outcome) == 2 else (outcome, {})
+        if getattr(number, "shape", None) != () or not isinstance(fetches, Mapping):
+            raise TypeError("the loss gives one number (a mean over the examples), or that and a dictionary of further values")
         return number, (dict(zip(mutated, values)), fetches)
 
     arrays = {name: to_array(tensor) for name, tensor in values.items()}

@@ -215,6 +215,20 @@ def test_sums_and_products_of_small_integers_are_wide(tmp_path, dtype):
     np.testing.assert_allclose(distc.compile(step, batch=BATCH, replicas=2).train(to_numpy(data), 1).losses, [loss(module, data).item()], rtol=1e-9)
 
 
+@pytest.mark.parametrize("changed,error,says", [
+    ({"loss": lambda m, b: m(b["x"])}, TypeError, "one number"),
+    ({"loss": lambda m, b: (m(b["x"]).mean(), m(b["x"]))}, TypeError, "a dictionary of further values"),
+    ({"loss": lambda m, b: {"loss": m(b["x"]).mean()}}, TypeError, "one number"),
+    ({"optimizer": torch.optim.SGD}, TypeError, "one of torch.optim that was made"),
+    ({"batch": {"x": torch.ones(BATCH, 8), "w": torch.ones(4)}}, ValueError, "'x' of the batch has 12 examples, and 'w' 4"),
+])
+def test_arguments_are_what_they_should_be(tmp_path, changed, error, says):
+    module = torch.nn.Linear(8, 4)
+    given = {"loss": lambda m, b: m(b["x"]).mean(), "optimizer": optim.SGD(module.parameters(), 0.1), "batch": {"x": torch.ones(BATCH, 8)}} | changed
+    with pytest.raises(error, match=says):
+        distc.torch.export(module, path=tmp_path / "step.mlir", **given)
+
+
 class Sign(torch.autograd.Function):
     @staticmethod
     def forward(context, x):
