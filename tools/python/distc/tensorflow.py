@@ -41,9 +41,11 @@ def export(graph: tf.Graph, path: str | os.PathLike[str], *, loss: Any, train_op
                 if name in (operation.name for operation in graph.get_operations()):
                     raise ValueError(f"the graph has another node with the name of the fetch '{name}'")
                 tf.identity(tensor, name)
-    with graph.as_default():
-        _V1.train.export_meta_graph(str(path))
     variables = graph.get_collection(_V1.GraphKeys.GLOBAL_VARIABLES)
+    with graph.as_default():
+        if init_op is None and session is None:
+            init_op = _V1.variables_initializer(variables, "distc_init")
+        _V1.train.export_meta_graph(str(path))
     feeds = [operation.outputs[0] for operation in graph.get_operations() if operation.type in ("Placeholder", "PlaceholderWithDefault")]
     flags = [f"--loss={loss.name}", f"--train-op={getattr(train_op, 'op', train_op).name}"]
     if init_op is not None:

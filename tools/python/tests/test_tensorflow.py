@@ -55,9 +55,11 @@ def test_training_is_tensorflows(tmp_path, strategy, replicas, processes):
         np.testing.assert_allclose(executable.train(DATA, STEPS, result.state).losses, model.train(session), rtol=1e-5)
 
 
-def test_without_a_session_the_graph_initializes(tmp_path):
+@pytest.mark.parametrize("named", [True, False])
+def test_without_a_session_the_graph_initializes(tmp_path, named):
     model = Model()
-    step = distc.tensorflow.export(model.graph, tmp_path / "graph.meta", loss=model.loss, train_op=model.train_op, init_op=model.init_op)
+    step = distc.tensorflow.export(model.graph, tmp_path / "graph.meta", loss=model.loss, train_op=model.train_op,
+                                   init_op=model.init_op if named else None)
     assert [leaf.name for leaf in step.batch] == ["x", "y"] and step.initial is None
     with V1.Session(graph=model.graph) as session:
         session.run(model.init_op)
