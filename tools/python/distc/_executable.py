@@ -155,7 +155,8 @@ class Executable:
             folder = pathlib.Path(name)
             _run([*self._command(folder, data, state), "--eval", "--export-npz", str(folder / "values.npz")], RunError)
             with np.load(folder / "values.npz") as arrays:
-                return {fetch.removesuffix(":0"): arrays[fetch] for fetch in arrays.files}
+                values = {fetch.removesuffix(":0"): arrays[fetch] for fetch in arrays.files}
+        return {"loss": values.pop(self.step.loss), **values} if self.step.loss in values else values
 
     def timeline(self, data: Any, steps: int = 10, state: Any = None,
                  path: str | os.PathLike[str] | None = None) -> dict[str, Any]:

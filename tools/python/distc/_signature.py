@@ -85,6 +85,7 @@ class Step:
     # initializes its variables.
     flags: list[str] = dataclasses.field(default_factory=list)
     initial: Any = None
+    loss: str = "loss"  # its node
 
     @classmethod
     def read(cls, path: str | pathlib.Path) -> "Step":

@@ -54,7 +54,8 @@ def export(graph: tf.Graph, path: str | os.PathLike[str], *, loss: Any, train_op
     initial = {variable.op.name: value for variable, value in zip(variables, session.run(variables))} if session else None
     return Step(path, [_make_leaf(variable, variable.op.name) for variable in variables],
                 [_make_leaf(feed, feed.op.name) for feed in feeds if feed.op.type == "Placeholder"],
-                [name for name, tensor in (fetches or {}).items() if tensor.shape.rank == 0], flags=flags, initial=initial)
+                [name for name, tensor in (fetches or {}).items() if tensor.shape.rank == 0], flags=flags, initial=initial,
+                loss=loss.op.name)
 
 
 def load_state(graph: tf.Graph, state: Mapping[str, Any], session: Any) -> None:
