@@ -47,6 +47,9 @@ class StepRecord:
     milliseconds: float
 
 
+# What a run that an exception ends may take for its last step.
+_MOST_SECONDS_TO_END = 10
+
 # Called behind each step; what is true ends the training there.
 OnStep = Callable[[StepRecord], Any]
 
@@ -217,9 +220,14 @@ class Executable:
                             ends = True
                             process.terminate()
             finally:
-                process.terminate()  # Where an exception came; one that has ended is left alone.
-                process.wait()
+                # Nobody reads any more, where an exception came: what writes to a full pipe would not end.
                 os.close(pipe)
+                process.terminate()
+                try:
+                    process.wait(_MOST_SECONDS_TO_END)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
             if process.returncode == 0 or (ends and process.returncode == 128 + signal.SIGTERM):
                 return records, process.returncode != 0
             said.seek(0)

@@ -1,5 +1,6 @@
 """What an executable does beside training: it is looked on at, ended, evaluated and timed."""
 import json
+import time
 
 import pytest
 
@@ -54,6 +55,13 @@ def test_a_training_ends_when_it_is_told_to(executable, step):
 def test_errors_are_those_of_the_caller_and_of_the_run(executable, step):
     with pytest.raises(ZeroDivisionError):
         executable.train(step[1], 10**9, on_step=lambda record: 1 / 0)
+
+    def wait(record):  # while the pipe fills
+        time.sleep(3)
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        executable.train(step[1], 10**9, on_step=wait)
     few = jax.tree.map(lambda array: array[:BATCH - 1], step[1])
     for on_step in (None, print):
         with pytest.raises(distc.RunError, match="fewer than the batch"):
