@@ -47,6 +47,7 @@ class StepRecord:
     milliseconds: float
 
 
+_OWN_FLAGS = ("--data", "--steps", "--log-json", "--export-npz", "--restore")
 # What a run that an exception ends may take for its last step.
 _MOST_SECONDS_TO_END = 10
 
@@ -130,6 +131,11 @@ class Executable:
         `on_step` is called with each step's record, up to a second behind it; where it gives what is true (or raises an
         exception), the training ends, and the result is that of the steps until then. `flags` are further ones of the
         executable (docs/executable.md)."""
+        own = [*_OWN_FLAGS, *(["--checkpoint-dir"] if on_step else [])]
+        if taken := [flag for flag in flags if flag.partition("=")[0] in own]:
+            raise ValueError(f"'{taken[0]}' is a flag that train gives itself")
+        if on_step is not None and not callable(on_step):
+            raise TypeError(f"on_step is called with each step's record, but it is {on_step!r}")
         with tempfile.TemporaryDirectory(prefix="distc-") as name:
             folder = pathlib.Path(name)
             log, last = folder / "log", folder / "state.npz"
@@ -152,8 +158,8 @@ class Executable:
 
     def evaluate(self, data: Any, state: Any = None) -> dict[str, np.ndarray]:
         """What the loss and the step's fetches are over all of `data`, by name, with the variables of `state` (a tree as
-        the step's; without it the one that was exported), which stay as they are: numbers are those of all examples
-        together, what has a row for each example has those of all."""
+        the step's; without it the one that was exported), which stay as they are: numbers are the mean of what batches
+        give, each as heavy as it has examples; what has a row for each example has those of all."""
         with tempfile.TemporaryDirectory(prefix="distc-") as name:
             folder = pathlib.Path(name)
             _run([*self._command(folder, data, state), "--eval", "--export-npz", str(folder / "values.npz")], RunError)
@@ -196,8 +202,10 @@ class Executable:
             return self.step.flatten(self.step.batch, self.step.batch_tree, data)
         batches = [self.step.flatten(self.step.batch, self.step.batch_tree, batch)
                    for batch in itertools.islice(data, steps or None)]
-        if not batches:
-            raise ValueError("the iterator gives no batch")
+        if len(batches) < max(steps, 1):
+            raise ValueError(f"the iterator gives {len(batches)} batches, but {max(steps, 1)} are needed")
+        if len(sizes := {len(array) for batch in batches for array in batch.values()}) > 1:
+            raise ValueError(f"the iterator gives batches of {' and '.join(map(str, sorted(sizes)))} examples; give it equal ones")
         return {name: np.concatenate([batch[name] for batch in batches]) for name in batches[0]}
 
     def _watch(self, command: Sequence[str], log: pathlib.Path, last: pathlib.Path,

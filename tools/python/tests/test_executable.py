@@ -52,6 +52,13 @@ def test_a_training_ends_when_it_is_told_to(executable, step):
     expect_same(result.state, executable.train(step[1], len(result.losses)).state)
 
 
+def test_what_a_training_does_itself_is_refused(executable, step):
+    with pytest.raises(ValueError, match="--log-json=log"):
+        executable.train(step[1], 1, flags=["--log-json=log"])
+    with pytest.raises(TypeError, match="it is 3"):
+        executable.train(step[1], 1, on_step=3)
+
+
 def test_errors_are_those_of_the_caller_and_of_the_run(executable, step):
     with pytest.raises(ZeroDivisionError):
         executable.train(step[1], 10**9, on_step=lambda record: 1 / 0)
@@ -77,8 +84,10 @@ def test_batches_of_an_iterator_and_files(executable, step, tmp_path):
     np.testing.assert_array_equal(losses, executable.train(whole, 2).losses)
     np.savez(tmp_path / "data.npz", **step[0].flatten(step[0].batch, step[0].batch_tree, whole))
     np.testing.assert_array_equal(losses, executable.train(tmp_path / "data.npz", 2).losses)
-    with pytest.raises(ValueError, match="no batch"):
-        executable.train(iter(()), 2)
+    with pytest.raises(ValueError, match="gives 1 batches, but 2 are needed"):
+        executable.train(iter(parts[:1]), 2)
+    with pytest.raises(ValueError, match="batches of 5 and 12 examples"):
+        executable.train(iter([parts[0], jax.tree.map(lambda array: array[:5], parts[1])]), 2)
 
 
 def test_evaluation_is_of_all_examples(executable, step):
