@@ -105,7 +105,7 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     for (auto [member, gradient] : llvm::enumerate(start.getGradients())) {
       drt::UpdateOp update = updates.lookup(member);
       drt::MatmulOp product = getProduct(gradient);
-      if (!update || !isJoinable(product)) {
+      if (!update || !isJoinable(product) || (product.getResult() != gradient && isLong(product))) {
         if (update)
           update.setMember(kept.size());
         kept.push_back(gradient);
@@ -131,6 +131,14 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     start.erase();
     for (drt::MatmulOp product : joined)
       eraseWithUsers(product);
+  }
+
+  /// Whether what each replica would read of the others' operands is more than the gradient that it would not write:
+  /// that of a filter which goes over large images. (Batches of a dense layer are short beside its weights.)
+  static bool isLong(drt::MatmulOp product) {
+    auto a = llvm::cast<RankedTensorType>(product.getA().getType());
+    const int64_t contracted = a.getDimSize(product.getTransposeA() ? 0 : 1);
+    return contracted > llvm::cast<RankedTensorType>(product.getResult().getType()).getDimSize(0);
   }
 
   /// Worth it where the product is large: it is then cut into blocks that stay in cache.

@@ -57,3 +57,28 @@ drt.entry "compressed" {
   drt.all_reduce_wait 0
   drt.update {kernel = @sgd, variables = [@w], bucket = 0 : i32, member = 0 : i64, count = 15 : i64} : () -> ()
 }
+
+drt.variable @f : tensor<2x3x5xf32>
+drt.variable @long : tensor<1x3x5xf32>
+// A filter's gradient is a product with its axes together. One that goes over more rows of images than it has itself is each
+// replica's own.
+// CHECK-LABEL: drt.entry "filters"
+// CHECK: %[[LONG:.*]] = drt.matmul %{{.*}} {transpose_a} : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+// CHECK: %[[G:.*]] = tensor.expand_shape %[[LONG]]
+// CHECK-NOT: drt.matmul %
+// CHECK: drt.all_reduce_start %[[G]] {bucket = 0 : i32, mean = true, names = ["long"]}
+// CHECK: drt.matmul_update %{{.*}} {kernel = @sgd, scale = 5.000000e-01 : f64, transpose_a, variables = [@f]} : (tensor<4x6xf32>, tensor<4x5xf32>) -> ()
+// CHECK: drt.update {{.*}}member = 0 : i64, variables = [@long]
+drt.entry "filters" {
+  %windows = drt.feed {name = "windows", batched} : () -> tensor<4x6xf32>
+  %pixels = drt.feed {name = "pixels", batched} : () -> tensor<4x3xf32>
+  %dy = drt.feed {name = "dy", batched} : () -> tensor<4x5xf32>
+  %0 = drt.matmul %windows, %dy {transpose_a} : (tensor<4x6xf32>, tensor<4x5xf32>) -> tensor<6x5xf32>
+  %gf = tensor.expand_shape %0 [[0, 1], [2]] output_shape [2, 3, 5] : tensor<6x5xf32> into tensor<2x3x5xf32>
+  %1 = drt.matmul %pixels, %dy {transpose_a} : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  %gl = tensor.expand_shape %1 [[0, 1], [2]] output_shape [1, 3, 5] : tensor<3x5xf32> into tensor<1x3x5xf32>
+  drt.all_reduce_start %gf, %gl {bucket = 0 : i32, mean = true, names = ["f", "long"]} : (tensor<2x3x5xf32>, tensor<1x3x5xf32>) -> ()
+  drt.all_reduce_wait 0
+  drt.update {kernel = @sgd, variables = [@f], bucket = 0 : i32, member = 0 : i64, count = 30 : i64} : () -> ()
+  drt.update {kernel = @sgd, variables = [@long], bucket = 0 : i32, member = 1 : i64, count = 15 : i64} : () -> ()
+}
