@@ -32,7 +32,7 @@ class Browser:
         self.requests = []
         self.sent = 0
         self.buffer = b""
-        self.profile = tempfile.TemporaryDirectory(prefix="distc-browser-")
+        self.profile = tempfile.TemporaryDirectory(prefix="distc-browser-", ignore_cleanup_errors=True)  # Its helpers may still write.
         read_here, write_there = os.pipe()
         read_there, self.to = os.pipe()
         self.source = read_here
