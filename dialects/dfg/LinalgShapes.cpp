@@ -85,16 +85,26 @@ LogicalResult determinant(Operation *op, ShapeContext &context) {
   return success();
 }
 
-LogicalResult solve(Operation *op, ShapeContext &context) {
-  auto matrices = getMatrices(op, context, 0, true), sides = getMatrices(op, context, 1, false);
+/// The shapes of the matrices (operand 0) and of the sides that they are to be solved for (operand 1), which fit; none
+/// where they are not known.
+static FailureOr<std::optional<std::pair<Dims, Dims>>> getSystem(Operation *op, ShapeContext &context, bool square) {
+  auto matrices = getMatrices(op, context, 0, square), sides = getMatrices(op, context, 1, false);
   if (failed(matrices) || failed(sides))
     return failure();
   if (!*matrices || !*sides)
-    return success();
+    return std::optional<std::pair<Dims, Dims>>();
   if ((*matrices)->size() != (*sides)->size() || !fits(ArrayRef(**matrices).drop_back(), ArrayRef(**sides).drop_back()))
     return op->emitOpError() << "solves for sides of shape " << print(**sides) << " by matrices of shape "
                              << print(**matrices);
-  context.setShape(op->getResult(0), **sides);
+  return std::optional(std::pair(**matrices, **sides));
+}
+
+LogicalResult solve(Operation *op, ShapeContext &context) {
+  auto system = getSystem(op, context, /*square=*/true);
+  if (failed(system))
+    return failure();
+  if (*system)
+    context.setShape(op->getResult(0), (*system)->second);
   return success();
 }
 
@@ -115,18 +125,15 @@ LogicalResult qr(Operation *op, ShapeContext &context) {
 }
 
 LogicalResult solveLs(Operation *op, ShapeContext &context) {
-  auto matrices = getMatrices(op, context, 0, false), sides = getMatrices(op, context, 1, false);
-  if (failed(matrices) || failed(sides))
-    return failure();
   if (auto regularizer = context.getShape(op->getOperand(2)); regularizer && !regularizer->empty())
     return op->emitOpError() << "takes one number for the regularizer, not a tensor of shape " << print(*regularizer);
-  if (!*matrices || !*sides)
+  auto system = getSystem(op, context, /*square=*/false);
+  if (failed(system))
+    return failure();
+  if (!*system)
     return success();
-  if ((*matrices)->size() != (*sides)->size() || !fits(ArrayRef(**matrices).drop_back(), ArrayRef(**sides).drop_back()))
-    return op->emitOpError() << "solves for sides of shape " << print(**sides) << " by matrices of shape "
-                             << print(**matrices);
-  Dims result = **sides;
-  result[result.size() - 2] = (*matrices)->back();
+  auto [matrices, result] = **system;
+  result[result.size() - 2] = matrices.back();
   context.setShape(op->getResult(0), std::move(result));
   return success();
 }
