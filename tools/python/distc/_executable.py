@@ -11,6 +11,7 @@ import select
 import signal
 import subprocess
 import tempfile
+import time
 from typing import Any, Callable, Iterator, Mapping, Sequence
 
 import numpy as np
@@ -88,7 +89,7 @@ def _read_pipe(pipe: int, process: subprocess.Popen[str]) -> Iterator[str]:
             if ended:
                 return
             if ready:
-                select.select([], [], [], 0.05)
+                time.sleep(0.05)
 
 
 class Executable:

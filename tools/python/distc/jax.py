@@ -150,8 +150,8 @@ def _with_ways_out() -> Iterator[None]:
             "the data are made") from error
 
 
-# From how many examples on at most a step is written down where it holds for no smaller batch.
-_MOST_EXAMPLES = 64
+# Of how many examples at least a step may be: from more on none is written down where it holds for no smaller batch.
+MOST_EXAMPLES = 64
 
 
 def _write_for_enough(write: Callable[[int], Any], least: int, most: int) -> tuple[int, Any]:
@@ -166,7 +166,7 @@ def _write_for_enough(write: Callable[[int], Any], least: int, most: int) -> tup
         except jax.errors.InconclusiveDimensionOperation as error:
             first = first or error
             limits = [int(limit) - int((offset or "0").replace(" ", "")) for offset, limit in re.findall(r"comparison 'b( [-+] \d+)?' \S+ '(-?\d+)'", str(error))]
-            larger = [limit + more for limit in limits for more in (0, 1) if least < limit + more <= min(most, _MOST_EXAMPLES)]
+            larger = [limit + more for limit in limits for more in (0, 1) if least < limit + more <= min(most, MOST_EXAMPLES)]
             if not larger:
                 break
             least = min(larger)

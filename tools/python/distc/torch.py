@@ -806,7 +806,7 @@ def _export_program(module: torch.nn.Module, batch: Any) -> tuple[torch.export.E
         first = error
     # What it asks of the batch's size may hold for all from some number of examples on.
     suggested = re.search(r"batch = Dim\('batch', min=(\d+)\)", str(first))
-    if suggested and int(suggested[1]) <= _MOST_EXAMPLES:
+    if suggested and int(suggested[1]) <= distc_jax.MOST_EXAMPLES:
         least = int(suggested[1])
         try:
             return written(least, least)
@@ -933,8 +933,6 @@ def _are_equal(constants: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
 
 # More examples than any batch has: whether sizes are too large for integers of 32 bits is asked in many places.
 _NO_BATCH = 1 << 20
-# Of how many examples at least a step may be.
-_MOST_EXAMPLES = 64
 
 
 def _get_conditions(exported: torch.export.ExportedProgram) -> Iterator[Any]:
@@ -959,11 +957,11 @@ def _find_smallest_batch(exported: torch.export.ExportedProgram) -> int | None:
         if torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(expression):
             continue  # Of what a tensor holds.
         # All others are the batch's size.
-        broken = [size for size in (*range(1, 2 * _MOST_EXAMPLES), 1000, 1024, 4099, 65536, 1000003)
+        broken = [size for size in (*range(1, 2 * distc_jax.MOST_EXAMPLES), 1000, 1024, 4099, 65536, 1000003)
                   if not bool(expression.subs({each: size for each in expression.free_symbols}))]
         if broken:
             smallest = max(smallest, broken[-1] + 1)
-    return smallest if smallest <= _MOST_EXAMPLES else None
+    return smallest if smallest <= distc_jax.MOST_EXAMPLES else None
 
 
 class _Log(collections.deque):
@@ -1212,7 +1210,7 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
                                   "one") from error
     _expect_own_memory(exported, values, first, named, trained)
     graph = Graph(exported.graph, _find_constants(exported, values, named))
-    if (columns := graph.get_most_columns()) <= _MOST_EXAMPLES:
+    if (columns := graph.get_most_columns()) <= distc_jax.MOST_EXAMPLES:
         smallest_batch = max(smallest_batch, columns)
 
     # What the inputs of the graph are.
