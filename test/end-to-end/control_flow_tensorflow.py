@@ -4,6 +4,7 @@ are TensorFlow's, with one replica and with several.
   control_flow_tensorflow.py [CASE...] [--seed S] [--random N]
 """
 import argparse
+import itertools
 import random
 
 import numpy as np
@@ -14,13 +15,16 @@ BATCH, STEPS, TIME, SIZE = 8, 3, 5, 3
 CASES = {}
 
 
-def case(*generations, replicas=(1, 2), refused=None):
+def case(*generations, replicas=(1, 2), refused=None, targets=("cpu",)):
     """`generations`: 2 is If and While, 1 is Switch and Merge. `refused`: what the error says, where it is one."""
     def add(function):
         for generation in generations:
-            CASES[f"{function.__name__}-v{generation}"] = (function, generation, replicas, refused)
+            CASES[f"{function.__name__}-v{generation}"] = (function, generation, replicas, refused, targets)
         return function
     return add
+
+
+EVERYWHERE = ("cpu", "cuda:emulated")
 
 
 class Inputs:
@@ -452,7 +456,7 @@ def loop_without_a_bound(i):
     return i.loss_of(h)
 
 
-@case(1, 2, replicas=(1, 2, 4))
+@case(1, 2, replicas=(1, 2, 4), targets=EVERYWHERE)
 def root_by_newton(i):
     """A loop that data end: nothing bounds it, and no gradient goes through it."""
     tf = i.tf
@@ -461,7 +465,7 @@ def root_by_newton(i):
     return i.loss_of(tf.matmul(i.x[:, 0], i.m) * tf.stop_gradient(root))
 
 
-@case(1, 2, replicas=(1, 2, 4))
+@case(1, 2, replicas=(1, 2, 4), targets=EVERYWHERE)
 def power_iteration(i):
     """Gradients could go through it, so that TensorFlow has it keep what each iteration computed; none does."""
     tf = i.tf
@@ -474,7 +478,7 @@ def power_iteration(i):
     return i.loss_of(tf.matmul(i.x[:, 0], i.m) / tf.stop_gradient(norm))
 
 
-@case(1, 2, replicas=(1, 2, 4))
+@case(1, 2, replicas=(1, 2, 4), targets=EVERYWHERE)
 def until_the_whole_batch_is_small(i):
     """The condition is on all examples: they are gathered before."""
     tf = i.tf
@@ -483,7 +487,7 @@ def until_the_whole_batch_is_small(i):
     return i.loss_of(tf.matmul(i.x[:, 1], i.m) - tf.stop_gradient(small) + 0.01 * tf.stop_gradient(turns))
 
 
-@case(2, replicas=(1, 2))
+@case(2, replicas=(1, 2), targets=EVERYWHERE)
 def loops_that_data_end_in_each_other(i):
     tf = i.tf
 
@@ -494,7 +498,7 @@ def loops_that_data_end_in_each_other(i):
     return i.loss_of(tf.matmul(i.x[:, 0], i.m) * tf.stop_gradient(z) + 0.01 * tf.stop_gradient(k))
 
 
-@case(2, replicas=(1, 2))
+@case(2, replicas=(1, 2), targets=EVERYWHERE)
 def loop_that_data_end_in_a_branch(i):
     """Where the branch is not taken it must not run for ever."""
     tf = i.tf
@@ -612,7 +616,7 @@ def random_rows(i, rng, depth):
 # ---- The comparison -------------------------------------------------------------------------------------------------
 
 
-def check(tf, tf2, function, generation, counts, refused, seed):
+def check(tf, tf2, function, generation, counts, refused, targets, seed):
     (tf.enable_control_flow_v2 if generation == 2 else tf.disable_control_flow_v2)()
     with Folder() as folder, tf.Graph().as_default():
         tf.set_random_seed(seed)
@@ -651,13 +655,13 @@ def check(tf, tf2, function, generation, counts, refused, seed):
                 if "p" in arrays:
                     arrays["p"] = np.array(scalar)
                 np.savez(folder / "data.npz", **arrays)
-                for replicas in counts:
-                    program = folder / f"train{replicas}"
+                for replicas, target in itertools.product(counts, targets):
+                    program = folder / f"train{replicas}-{target.partition(':')[0]}"
                     if not program.exists():
-                        compiled = run([*commands[:-1], program, "--replicas", replicas])
+                        compiled = run([*commands[:-1], program, "--replicas", replicas, "--target", target])
                         if compiled.returncode != 0:
-                            return [*found, f"{replicas} replicas: {compiled.out}"]
-                    run_one(program, folder, initial, want, variables, f"{replicas} replicas, p {scalar}", found)
+                            return [*found, f"{replicas} replicas, {target}: {compiled.out}"]
+                    run_one(program, folder, initial, want, variables, f"{replicas} replicas, {target}, p {scalar}", found)
         return found
 
 
@@ -677,19 +681,21 @@ def main():
     parser.add_argument("cases", nargs="*", help="names, or beginnings of names, of cases; random: graphs at random (all)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--first", type=int, default=0, help="number of the first random graph")
+    parser.add_argument("--target", help="of all cases (each one's own)")
     parser.add_argument("--random", type=int, default=6, help="how many random graphs")
     arguments = parser.parse_args()
     need_tools(DISTC)
     tf, tf2 = need_tensorflow()
     tf.disable_eager_execution()
     checks = Checks()
-    for number, (name, (function, generation, replicas, refused)) in enumerate(CASES.items()):
+    given = (arguments.target,) if arguments.target else None
+    for number, (name, (function, generation, replicas, refused, targets)) in enumerate(CASES.items()):
         if not arguments.cases or any(name.startswith(wanted) for wanted in arguments.cases):
-            checks.check(name, check, tf, tf2, function, generation, replicas, refused, number)
+            checks.check(name, check, tf, tf2, function, generation, replicas, refused, given or targets, number)
     for number in range(arguments.first, arguments.first + (arguments.random if not arguments.cases or "random" in arguments.cases else 0)):
         rng = random.Random(f"{arguments.seed} {number}")
         checks.check(f"random graph {number} of seed {arguments.seed}", check, tf, tf2,
-                     lambda i: i.loss_of(random_rows(i, rng, 2)), 1 + number % 2, (1, 2), None, number)
+                     lambda i: i.loss_of(random_rows(i, rng, 2)), 1 + number % 2, (1, 2), None, given or ("cpu",), number)
     checks.exit()
 
 

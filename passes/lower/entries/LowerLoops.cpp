@@ -39,6 +39,7 @@ public:
         entry(loop.getContext()), inside(loop.getContext()),
         tensors(func::FuncOp::create(loop.getLoc(), name, entry.getFunctionType({}, {}))) {
     asserts = plan.asserts;
+    isForDevices = plan.isForDevices;
     builder.setInsertionPointToStart(tensors->addEntryBlock());
   }
 
@@ -401,10 +402,6 @@ Value LoopLowering::toGlobal(arith::ConstantOp constant) {
 
 LogicalResult lowerLoop(EntryLowering &plan, dfg::WhileOp loop, ModuleOp module, const LoweringTable &table,
                         StringRef name) {
-  if (plan.isForDevices)
-    return loop.emitError() << "node '" << dfg::getNodeName(loop)
-                            << "' is a loop of which data say when it ends, and has code for CPUs only; give it "
-                               "maximum_iterations, or in JAX lax.fori_loop of a known length";
   return LoopLowering(plan, loop, module, table, name).lower();
 }
 

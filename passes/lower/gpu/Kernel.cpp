@@ -7,6 +7,7 @@
 #include "passes/lower/gpu/Kernel.h"
 #include "dialects/dfg/Dfg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/lower/gpu/RowForm.h"
 
 using namespace mlir;
@@ -58,6 +59,17 @@ bool isWrittenBehind(linalg::FillOp fill) {
 FailureOr<Kernel> Kernel::get(func::FuncOp function) {
   Kernel kernel;
   kernel.function = function;
+  auto add = [&](linalg::LinalgOp op) {
+    kernel.ops.push_back(op);
+    kernel.spaces.push_back(IterationSpace::get(op));
+  };
+  kernel.hasLoops = !function.getBody().front().getOps<scf::WhileOp>().empty();
+  if (kernel.hasLoops) {
+    function.walk([&](linalg::LinalgOp op) { add(op); });
+    if (llvm::any_of(kernel.ops, [](linalg::LinalgOp op) { return failed(checkResults(op)); }))
+      return failure();
+    return kernel;
+  }
   for (Operation &op : function.getBody().front()) {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
     if (!linalgOp) {
@@ -73,17 +85,24 @@ FailureOr<Kernel> Kernel::get(func::FuncOp function) {
       kernel.initial[fill.getOutputs()[0]] = fill.getInputs()[0];
       continue;
     }
-    kernel.ops.push_back(linalgOp);
-    kernel.spaces.push_back(IterationSpace::get(linalgOp));
+    add(linalgOp);
   }
   return kernel;
 }
 
 llvm::SetVector<Value> Kernel::getWritten() const {
   llvm::SetVector<Value> written;
+  auto insert = [&](Value buffer) {
+    buffer = getReshaped(buffer);
+    while (auto view = buffer.getDefiningOp<memref::ViewOp>())
+      buffer = getReshaped(view.getSource());
+    written.insert(buffer);
+  };
   for (linalg::LinalgOp op : ops)
     for (Value result : op.getDpsInits())
-      written.insert(getReshaped(result));
+      insert(result);
+  if (hasLoops)
+    func::FuncOp(function).walk([&](memref::StoreOp store) { insert(store.getMemRef()); });
   return written;
 }
 

@@ -19,6 +19,8 @@ public:
   static llvm::FailureOr<Kernel> get(mlir::func::FuncOp function);
 
   mlir::func::FuncOp function;
+  /// Whether loops that data end run them: `ops` are those inside as well then, in no order, and nothing is `initial`.
+  bool hasLoops = false;
   /// Without the fills of what another operation starts from.
   llvm::SmallVector<mlir::linalg::LinalgOp> ops;
   /// One for each of `ops`; none where addresses are not linear.

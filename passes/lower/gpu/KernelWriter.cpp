@@ -37,6 +37,8 @@ bool isSmall(Kernel &kernel) {
 /// Whether some thread reads what another one wrote: behind a barrier, which LLVM does not take for a writer of memory
 /// that nothing else is said to point to.
 bool isExchanged(Kernel &kernel, Value buffer) {
+  if (kernel.hasLoops)
+    return true;
   return llvm::any_of(kernel.ops, [&](linalg::LinalgOp op) {
     return op
         ->walk([&](memref::LoadOp load) {

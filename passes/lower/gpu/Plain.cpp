@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/lower/gpu/Plain.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "passes/lower/gpu/Schedule.h"
@@ -13,10 +14,9 @@ using namespace mlir;
 namespace distc::schedule {
 namespace {
 
-/// One operation, a thread an iteration of its parallel loops. Addresses may be any affine function of the loops.
-class PlainKernel {
+class PlainOperation {
 public:
-  PlainKernel(KernelWriter &w, linalg::LinalgOp op) : w(w), op(op), positions(op.getNumLoops()) {
+  PlainOperation(KernelWriter &w, linalg::LinalgOp op) : w(w), op(op), positions(op.getNumLoops()) {
     SmallVector<int64_t> sizes = op.getStaticLoopRanges();
     for (auto [dim, iterator] : llvm::enumerate(op.getIteratorTypesArray())) {
       bool isParallel = iterator == utils::IteratorType::parallel;
@@ -27,15 +27,9 @@ public:
       carried.push_back(!reduction.empty() && isReduced(op, result));
   }
 
-  void write() {
-    constexpr int64_t threads = 256;
-    int64_t size = computeProduct(parallelSizes);
-    w.setLaunch(llvm::divideCeil(size, threads), threads);
-    Value element = w.add(w.mul(w.getBlock(), threads), w.getThread());
-    w.when(size % threads ? w.less(element, size) : Value(), [&] {
-      setPositions(parallel, w.delinearize(element, parallelSizes));
-      reduction.empty() ? store(step({}), /*ofCarried=*/false) : reduce();
-    });
+  void write(Value iteration) {
+    setPositions(parallel, w.delinearize(iteration, parallelSizes));
+    reduction.empty() ? store(step({}), /*ofCarried=*/false) : reduce();
   }
 
 private:
@@ -128,9 +122,24 @@ private:
 
 bool matchesPlain(Kernel &kernel) { return kernel.ops.size() == 1; }
 
-void writePlain(Kernel &kernel, KernelWriter &writer) { PlainKernel(writer, kernel.ops[0]).write(); }
+void writePlain(Kernel &kernel, KernelWriter &w) {
+  constexpr int64_t threads = 256;
+  const int64_t size = getParallelSize(kernel.ops[0]);
+  w.setLaunch(llvm::divideCeil(size, threads), threads);
+  Value element = w.add(w.mul(w.getBlock(), threads), w.getThread());
+  w.when(size % threads ? w.less(element, size) : Value(), [&] { writeIteration(w, kernel.ops[0], element); });
+}
 
 } // namespace
+
+int64_t getParallelSize(linalg::LinalgOp op) {
+  int64_t size = 1;
+  for (auto [iterations, iterator] : llvm::zip(op.getStaticLoopRanges(), op.getIteratorTypesArray()))
+    size *= iterator == utils::IteratorType::parallel ? iterations : 1;
+  return size;
+}
+
+void writeIteration(KernelWriter &w, linalg::LinalgOp op, Value iteration) { PlainOperation(w, op).write(iteration); }
 
 const Schedule kPlain{"plain", matchesPlain, writePlain};
 

@@ -22,7 +22,7 @@ struct Schedule {
   void (*write)(Kernel &kernel, KernelWriter &writer);
 };
 
-extern const Schedule kTranspose, kElementwise, kRows, kColumns, kFusedRows, kPlain;
+extern const Schedule kTranspose, kElementwise, kRows, kColumns, kFusedRows, kPlain, kLoops;
 
 /// Whether the kernel is several operations over rows that threads hold in registers: each row is read once, and what
 /// one operation makes another does not read from memory.

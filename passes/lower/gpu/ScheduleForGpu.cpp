@@ -26,7 +26,7 @@ using namespace schedule;
 
 /// The first that matches is taken.
 const Schedule *const kSchedules[] = {
-    &kTranspose, &kElementwise, &kRows, &kColumns, &kFusedRows,
+    &kLoops, &kTranspose, &kElementwise, &kRows, &kColumns, &kFusedRows,
     &kPlain, // anything of one operation
 };
 
