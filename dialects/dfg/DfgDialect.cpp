@@ -7,7 +7,7 @@
 #include "dialects/AssemblyFormat.h"
 #include "dialects/dfg/AttachedAttributes.h"
 #include "dialects/dfg/NodeNames.h"
-#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
 #include "mlir/Interfaces/FunctionImplementation.h"

@@ -6,7 +6,7 @@
 
 #include "dialects/dfg/GraphBuilder.h"
 #include "dialects/dfg/Dfg.h"
-#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/shapes/ShapeFunctions.h"
 
 #include <numeric>
 

@@ -6,7 +6,7 @@
 
 #include "dialects/dfg/ShapeContext.h"
 #include "dialects/dfg/Dfg.h"
-#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/MathExtras.h"
 

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "core/near_names.h"
-#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "dialects/dist/Dist.h"
 #include "passes/graph/Passes.h"
 #include "llvm/ADT/StringSet.h"

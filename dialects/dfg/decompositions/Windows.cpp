@@ -6,7 +6,7 @@
 
 #include "dialects/dfg/Decompositions.h"
 #include "dialects/dfg/Dfg.h"
-#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/shapes/ShapeFunctions.h"
 
 using namespace mlir;
 

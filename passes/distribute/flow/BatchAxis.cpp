@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/flow/BatchAxis.h"
-#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

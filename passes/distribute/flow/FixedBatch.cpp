@@ -6,7 +6,7 @@
 
 #include "passes/distribute/flow/FixedBatch.h"
 #include "dialects/dfg/Numbers.h"
-#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/flow/BatchAxis.h"

@@ -9,7 +9,7 @@
 #include "dialects/dfg/Generators.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/Numbers.h"
-#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/SetVector.h"

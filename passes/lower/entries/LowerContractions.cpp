@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "dialects/drt/Drt.h"
 #include "passes/lower/entries/EntryLowering.h"
 #include "runtime/include/drt/drt.h"

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/ShapeFunctions.h"
+#include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/lower/entries/EntryLowering.h"

@@ -6,11 +6,12 @@
 //
 // An operation names one of these in its ODS declaration (`let shape = "..."`).
 // The rules are those of TensorFlow's shape functions (array_ops.cc, math_ops.cc,
-// nn_ops.cc and common_shape_fns.cc).
+// nn_ops.cc and common_shape_fns.cc). Each file beside this one has those of one
+// kind of operations.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DISTC_DIALECTS_DFG_SHAPEFUNCTIONS_H
-#define DISTC_DIALECTS_DFG_SHAPEFUNCTIONS_H
+#ifndef DISTC_DIALECTS_DFG_SHAPES_SHAPEFUNCTIONS_H
+#define DISTC_DIALECTS_DFG_SHAPES_SHAPEFUNCTIONS_H
 
 #include "dialects/dfg/ShapeContext.h"
 #include "mlir/IR/Operation.h"
@@ -83,7 +84,7 @@ DISTC_SHAPE_FUNCTION(stridedSlice)
 DISTC_SHAPE_FUNCTION(stridedSliceGrad)
 DISTC_SHAPE_FUNCTION(pad)
 DISTC_SHAPE_FUNCTION(ensureShape)
-// Rows by index (SparseShapes.cpp). Operand 0 may be a variable's handle.
+// Rows by index. Operand 0 may be a variable's handle.
 DISTC_SHAPE_FUNCTION(gather)
 DISTC_SHAPE_FUNCTION(gatherNd)
 DISTC_SHAPE_FUNCTION(unique)
@@ -118,7 +119,7 @@ DISTC_SHAPE_FUNCTION(keyCounter)
 DISTC_SHAPE_FUNCTION(composite)
 // Of the variables of a loop, and of the nodes inside.
 DISTC_SHAPE_FUNCTION(loop)
-// Sorting and linear algebra (LinalgShapes.cpp).
+// Sorting and linear algebra.
 DISTC_SHAPE_FUNCTION(topK)
 DISTC_SHAPE_FUNCTION(squareMatrices)
 DISTC_SHAPE_FUNCTION(determinant)
@@ -175,4 +176,4 @@ ResolvedWindow resolveWindow(Dim input, int64_t window, int64_t stride, int64_t 
 } // namespace shapes
 } // namespace distc::dfg
 
-#endif // DISTC_DIALECTS_DFG_SHAPEFUNCTIONS_H
+#endif // DISTC_DIALECTS_DFG_SHAPES_SHAPEFUNCTIONS_H
