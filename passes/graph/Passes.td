@@ -103,7 +103,7 @@ def ExpandControlFlow : Pass<"dfg-expand-control-flow", "::mlir::ModuleOp"> {
   let description = [{
     For executables: an exported graph keeps its own form. Conditions whose predicate is known are their branch; of others both
     branches run, and results and what variables are assigned are selected. Loops are unrolled as often as they run, or can
-    run at most; one without a bound is refused with its name. TensorLists, TensorArrays, stacks and optionals are known element by element, and
+    run at most; one without a bound is refused with its name, or runs `max-iterations` times at most, and the program ends where it would go on. TensorLists, TensorArrays, stacks and optionals are known element by element, and
     gone afterwards. A placeholder with a default, which nothing feeds, is its default. Nodes of a body are named `LOOP/ITERATION/NODE` or
     `CONDITION/NODE`. `feeds` fixes sizes that bound a loop; the batch stays open, and a loop over its examples is refused.
     ```mlir
@@ -114,7 +114,8 @@ def ExpandControlFlow : Pass<"dfg-expand-control-flow", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
   let options = [
     ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape of a placeholder">,
-    Option<"keepsOrder", "keeps-order", "bool", "false", "control edges say what runs before what, and not the place in the block: for exports">
+    Option<"keepsOrder", "keeps-order", "bool", "false", "control edges say what runs before what, and not the place in the block: for exports">,
+    Option<"maxIterations", "max-iterations", "int64_t", "0", "how often a loop runs at most that nothing bounds, but that needs a bound; 0: it is refused">
   ];
 }
 

@@ -15,11 +15,11 @@ BATCH, STEPS, TIME, SIZE = 8, 3, 5, 3
 CASES = {}
 
 
-def case(*generations, replicas=(1, 2), refused=None, targets=("cpu",)):
-    """`generations`: 2 is If and While, 1 is Switch and Merge. `refused`: what the error says, where it is one."""
+def case(*generations, replicas=(1, 2), refused=None, targets=("cpu",), flags=()):
+    """`generations`: 2 is If and While, 1 is Switch and Merge. `refused`: what the error says, where it is one. `flags`: further ones of the compiler."""
     def add(function):
         for generation in generations:
-            CASES[f"{function.__name__}-v{generation}"] = (function, generation, replicas, refused, targets)
+            CASES[f"{function.__name__}-v{generation}"] = (function, generation, replicas, refused, targets, flags)
         return function
     return add
 
@@ -456,6 +456,13 @@ def loop_without_a_bound(i):
     return i.loss_of(h)
 
 
+@case(1, 2, flags=("--max-iterations", 4))
+def gradient_of_a_loop_that_the_command_bounds(i):
+    tf = i.tf
+    _, h = tf.while_loop(lambda s, h: s > 0.3, lambda s, h: (s * 0.5, tf.tanh(h * i.v)), [i.p, i.x[:, 1]])
+    return i.loss_of(h)
+
+
 @case(1, 2, replicas=(1, 2, 4), targets=EVERYWHERE)
 def root_by_newton(i):
     """A loop that data end: nothing bounds it, and no gradient goes through it."""
@@ -616,7 +623,7 @@ def random_rows(i, rng, depth):
 # ---- The comparison -------------------------------------------------------------------------------------------------
 
 
-def check(tf, tf2, function, generation, counts, refused, targets, seed):
+def check(tf, tf2, function, generation, counts, refused, targets, flags, seed):
     (tf.enable_control_flow_v2 if generation == 2 else tf.disable_control_flow_v2)()
     with Folder() as folder, tf.Graph().as_default():
         tf.set_random_seed(seed)
@@ -636,7 +643,7 @@ def check(tf, tf2, function, generation, counts, refused, targets, seed):
         if "p" in read:
             arrays["p"] = np.array(scalars[0])
         commands = [DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--batch", BATCH, "--train-op", "train", "--loss", "loss:0",
-                    "--init-op", init.name, "-o", folder / "train"]
+                    "--init-op", init.name, *flags, "-o", folder / "train"]
         found = []
         if refused:
             compiled = run([*commands, "--replicas", 1])
@@ -689,13 +696,13 @@ def main():
     tf.disable_eager_execution()
     checks = Checks()
     given = (arguments.target,) if arguments.target else None
-    for number, (name, (function, generation, replicas, refused, targets)) in enumerate(CASES.items()):
+    for number, (name, (function, generation, replicas, refused, targets, flags)) in enumerate(CASES.items()):
         if not arguments.cases or any(name.startswith(wanted) for wanted in arguments.cases):
-            checks.check(name, check, tf, tf2, function, generation, replicas, refused, given or targets, number)
+            checks.check(name, check, tf, tf2, function, generation, replicas, refused, given or targets, flags, number)
     for number in range(arguments.first, arguments.first + (arguments.random if not arguments.cases or "random" in arguments.cases else 0)):
         rng = random.Random(f"{arguments.seed} {number}")
         checks.check(f"random graph {number} of seed {arguments.seed}", check, tf, tf2,
-                     lambda i: i.loss_of(random_rows(i, rng, 2)), 1 + number % 2, (1, 2), None, given or ("cpu",), number)
+                     lambda i: i.loss_of(random_rows(i, rng, 2)), 1 + number % 2, (1, 2), None, given or ("cpu",), (), number)
     checks.exit()
 
 

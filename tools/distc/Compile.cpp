@@ -351,6 +351,8 @@ int compileOnce(Session &session, CompileOptions options) {
                             (target->isDevice() ? "gradients between GPUs travel by NCCL, which does not encrypt them"
                                                 : "TensorFlow's servers have their own connections"),
                         kWrongCommand);
+  if (options.maxIterations && options.emit == "graphdef")
+    return session.fail("--max-iterations is for executables; TensorFlow has loops without a bound", kWrongCommand);
   if (options.padsBatch && options.emit == "graphdef")
     return session.fail("--pad-batch is for executables; a session of TensorFlow is fed batches of any size",
                         kWrongCommand);

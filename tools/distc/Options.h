@@ -42,6 +42,8 @@ struct CompileOptions {
   /// Cores that compute each replica's step together; 0: not said.
   int coresPerReplica = 0;
   uint64_t maxMemory = 0; // bytes; 0: whatever the step takes
+  /// How often loops run at most that nothing bounds, but that need a bound; 0: they are refused.
+  int64_t maxIterations = 0;
   /// Whether the executable has the graph's initializers; without them it starts from checkpoints alone.
   bool init = true;
   /// Whether a step can be given fewer examples than a batch.

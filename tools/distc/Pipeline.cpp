@@ -37,6 +37,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     manager.addPass(createRaiseLoops());
     ExpandControlFlowOptions control;
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
+    control.maxIterations = options.maxIterations;
     manager.addPass(createExpandControlFlow(control));
     manager.addPass(rewrite::createWidenUnsigned());
     manager.addPass(rewrite::createSplitComplex());

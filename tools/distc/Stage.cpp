@@ -47,6 +47,7 @@ SmallVector<StringRef> getSettled(const CompileOptions &options, Stage stage) {
   add("--fetch", !options.fetches.empty());
   add("--summaries", options.summaries);
   add("--pad-batch", options.padsBatch);
+  add("--max-iterations", options.maxIterations != 0);
   if (stage == Stage::Plan) {
     add("--batch", options.batch != 0);
     add("--feed", !options.feeds.empty());

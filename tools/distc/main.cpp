@@ -93,6 +93,10 @@ void addCompile(CLI::App &app, CompileOptions &options) {
                  "Bytes that a task's variables and its replicas' arenas take at most (12G, 500M): values are computed "
                  "again instead of kept")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true));
+  app.add_option("--max-iterations", options.maxIterations,
+                 "How often a loop runs at most of which only data say when it ends, where it has a gradient; a run "
+                 "that would go on ends with an error")
+      ->check(drt::wholeNumber(1, 100'000));
   addEndpoints(app, options);
   app.add_option("--fetch", options.fetches, "Further tensors that the executable gives (--eval --fetch)")
       ->allow_extra_args(false);

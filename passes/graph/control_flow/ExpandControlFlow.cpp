@@ -41,7 +41,7 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
     dfg::ShapeContext shapes;
     shapes.setReplicas(dist::getReplicas(getOperation()));
     fixFeeds(graph);
-    return StraightLine(graph, *needed, *steps, shapes, keepsOrder).run();
+    return StraightLine(graph, *needed, *steps, shapes, keepsOrder, maxIterations).run();
   }
 
   static FailureOr<DenseSet<Operation *>> collect(dfg::GraphOp graph, bool initializes) {

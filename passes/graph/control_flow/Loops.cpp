@@ -98,12 +98,10 @@ StraightLine::Results StraightLine::whileLoop(Node &node) {
   return runForward(loop, node.operands);
 }
 
-/// Where a loop would go on behind the last element of what it takes one of in each iteration, the program ends, as
+/// Where a loop would go on, the program ends: behind the last element of what it takes one of in each iteration, as
 /// TensorFlow's does.
-LogicalResult StraightLine::assertEnd(Loop &loop, Value goesOn) {
-  return assertNot(goesOn, loop.node.name + "/ends",
-                   "loop '" + loop.node.name +
-                       "' goes on behind the last of the elements that it takes one of in each iteration");
+LogicalResult StraightLine::assertEnd(Loop &loop, Value goesOn, StringRef limit) {
+  return assertNot(goesOn, loop.node.name + "/ends", ("loop '" + loop.node.name + "' goes on behind " + limit).str());
 }
 
 LogicalResult StraightLine::assertNot(Value condition, const std::string &name, StringRef text) {
@@ -135,6 +133,7 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
   Data results = state, before = state;
   Value goesOn, outside = active, continuingOutside = continuing;
   std::optional<int64_t> most;
+  std::string limit = "the last of the elements that it takes one of in each iteration";
   // Of a loop that data end: what is needed. One that could have a gradient leaves values to it in lists, also where
   // nothing takes them.
   SmallVector<bool> live = findLive(loop);
@@ -168,6 +167,10 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
       part = &needed;
     if (!known && iteration == 1 && !mayEnd(loop, before, state)) {
       most = LoopVariables(*this, loop, before).getMostByReads();
+      if (!most && maxIterations > 0 && !keepsOrder && needsBound(loop, before)) {
+        most = maxIterations;
+        limit = "the " + std::to_string(maxIterations) + " iterations that --max-iterations allows";
+      }
       if (!most) {
         active = outside;
         continuing = continuingOutside;
@@ -176,7 +179,7 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
       }
     }
     if (most && iteration >= *most) {
-      if (failed(assertEnd(loop, logicalAnd(goesOn, *condition, prefix + "goes_on"))))
+      if (failed(assertEnd(loop, logicalAnd(goesOn, *condition, prefix + "goes_on"), limit)))
         return failure();
       return goesOn ? results : state;
     }

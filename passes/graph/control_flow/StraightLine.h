@@ -125,9 +125,11 @@ class StraightLine {
 public:
   /// `needed`: what endpoints need; other nodes are passed over. `keepsOrder`: control edges, and not the place in the
   /// block, say what runs before what.
-  /// `steps`: those of them that a training step runs.
+  /// `steps`: those of them that a training step runs. `maxIterations`: of loops that nothing bounds and that need a
+  /// bound; 0 where none is given.
   StraightLine(dfg::GraphOp graph, const llvm::DenseSet<mlir::Operation *> &needed,
-               const llvm::DenseSet<mlir::Operation *> &steps, dfg::ShapeContext &shapes, bool keepsOrder = false);
+               const llvm::DenseSet<mlir::Operation *> &steps, dfg::ShapeContext &shapes, bool keepsOrder = false,
+               int64_t maxIterations = 0);
 
   llvm::LogicalResult run();
 
@@ -284,10 +286,12 @@ private:
   Results runForward(Loop &loop, Data state);
   /// Which of the variables something takes behind the loop.
   llvm::SmallVector<bool> findLive(const Loop &loop) const;
-  llvm::LogicalResult assertEnd(Loop &loop, mlir::Value goesOn);
+  llvm::LogicalResult assertEnd(Loop &loop, mlir::Value goesOn, llvm::StringRef limit);
   /// The program ends, and says `text`, where the condition holds in a branch that runs.
   llvm::LogicalResult assertNot(mlir::Value condition, const std::string &name, llvm::StringRef text);
   // ---- Loops of which data alone say when they end (UnboundedLoops.cpp) ------------------------------------------
+  /// Whether it has no such form: lists, or what its gradient takes of each iteration, go on from it.
+  bool needsBound(Loop &loop, const Data &initial);
   /// Makes a `dfg.while` of the loop.
   Results runUnbounded(Loop &loop, const Data &initial);
   /// Of one that has no such form.
@@ -462,6 +466,7 @@ private:
   /// The effects before the node with control flow that is being evaluated.
   size_t effectsBefore = 0;
   const bool keepsOrder;
+  const int64_t maxIterations;
   /// Of a variable: who has written it under a condition, and who has read it under one since.
   struct Accesses {
     mlir::Attribute write;

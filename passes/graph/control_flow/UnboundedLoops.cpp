@@ -36,16 +36,28 @@ StraightLine::Results StraightLine::refuseUnbounded(const Loop &loop) {
                 "condition compares with a number or with a size that is known (--feed NAME=SHAPE fixes a "
                 "placeholder's), or one by which it takes elements of something that has a known number of them; in "
                 "JAX, lax.fori_loop or lax.scan of a known length, which may leave what has ended as it is, and "
-                "jax.vmap for lax.map over the batch",
+                "jax.vmap for lax.map over the batch; or compile with --max-iterations N, and a run that would go on "
+                "longer ends with an error",
          failure();
 }
 
-StraightLine::Results StraightLine::runUnbounded(Loop &loop, const Data &initial) {
+bool StraightLine::needsBound(Loop &loop, const Data &initial) {
   LoopVariables variables(*this, loop, initial);
   SmallVector<bool> live = findLive(loop);
   const NeededNodes needed = variables.findNeeded(live);
-  if (llvm::any_of(needed.nodes, [](Operation *op) { return getKind(op).starts_with("Stack"); }))
+  return llvm::any_of(needed.nodes, [](Operation *op) { return getKind(op).starts_with("Stack"); }) ||
+         llvm::any_of(llvm::enumerate(initial), [&](auto variable) {
+           auto [index, datum] = variable;
+           return live[index] && !variables.isCarried(index) && (!datum.value || dfg::isHandle(datum.value.getType()));
+         });
+}
+
+StraightLine::Results StraightLine::runUnbounded(Loop &loop, const Data &initial) {
+  if (needsBound(loop, initial))
     return refuseUnbounded(loop);
+  LoopVariables variables(*this, loop, initial);
+  SmallVector<bool> live = findLive(loop);
+  const NeededNodes needed = variables.findNeeded(live);
   SmallVector<unsigned> carried;
   SmallVector<Value> operands;
   auto cast = [&](Value value, Type element, const Twine &name) -> Value {
@@ -54,8 +66,6 @@ StraightLine::Results StraightLine::runUnbounded(Loop &loop, const Data &initial
   for (auto [index, datum] : llvm::enumerate(initial)) {
     if (!live[index] || variables.isCarried(index))
       continue;
-    if (!datum.value || dfg::isHandle(datum.value.getType()))
-      return refuseUnbounded(loop);
     carried.push_back(index);
     operands.push_back(cast(datum.value, getCarriedType(datum.value.getType()), loop.node.name + "/first"));
     if (!operands.back())
