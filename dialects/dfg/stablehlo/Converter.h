@@ -110,6 +110,8 @@ private:
   static std::optional<Combination> getCombination(mlir::Region &region);
   static bool isIdentity(Value sourceValue, Combination combination);
   Value combine(Builder &g, Combination combination, Value x, Value y, bool isUnsigned);
+  Value cumulateAxis(Builder &g, Combination combination, Value x, int64_t axis, bool isReversed, Value identity,
+                     bool isUnsigned);
   Value reduceAxes(Builder &g, Combination combination, Value x, llvm::ArrayRef<int64_t> axes, bool isUnsigned);
   /// Integers in the order of the elements; of floats the total order, with -0 before 0 unless `joinsZeros`, which also
   /// makes every NaN the last of all.

@@ -169,6 +169,22 @@ struct WindowForm {
       axes += !isTrivial(axis);
     return axes > 0 && axes <= 2 && areOnes(windowDilations);
   }
+  /// The axis of which each window is all elements up to one, or from it on (jnp.cumsum); none where windows are
+  /// others.
+  std::optional<size_t> getCumulativeAxis(ArrayRef<dfg::Dim> shape) const {
+    if (!areOnes(strides) || !areOnes(inputDilations) || !areOnes(windowDilations))
+      return std::nullopt;
+    std::optional<size_t> found;
+    for (size_t axis = 0; axis < sizes.size(); ++axis) {
+      if (sizes[axis] == 1 && low[axis] == 0 && high[axis] == 0)
+        continue;
+      if (found || shape[axis] != dfg::Dim(sizes[axis]) || low[axis] + high[axis] != sizes[axis] - 1 ||
+          (low[axis] != 0 && high[axis] != 0))
+        return std::nullopt;
+      found = axis;
+    }
+    return found;
+  }
   int64_t getTaps() const {
     int64_t taps = 1;
     for (int64_t size : sizes)
@@ -258,6 +274,8 @@ Converter::Result Converter::reduceWindow(Operation *op, Values operands, Builde
     return fail(g, "reduces windows by a function that is not a sum, product, maximum or minimum");
   Value x = operands[0];
   const bool natural = isUnsigned(op->getOperand(0));
+  if (auto axis = form->getCumulativeAxis(*shape); axis && isIdentity(op->getOperand(1), *combination))
+    return one(g, cumulateAxis(g, *combination, x, *axis, /*isReversed=*/form->low[*axis] == 0, operands[1], natural));
   const bool isZero = isIdentity(op->getOperand(1), Combination::Add);
   Ints interior = llvm::map_to_vector(form->inputDilations, [](int64_t dilation) { return dilation - 1; });
   x = padAll(g, x, form->low, form->high, interior, isZero ? Value() : operands[1]);
@@ -300,6 +318,28 @@ Converter::Result Converter::reduceWindow(Operation *op, Values operands, Builde
   if (!isWhole)
     x = combine(g, *combination, x, operands[1], natural);
   return one(g, x);
+}
+
+/// Each element with all before it along the axis, or all behind it.
+Value Converter::cumulateAxis(Builder &g, Combination combination, Value x, int64_t axis, bool isReversed,
+                              Value identity, bool isUnsigned) {
+  Type element = Builder::elementOf(x);
+  const bool hasScan = llvm::isa<FloatType>(element) || element.isInteger(32) || element.isInteger(64);
+  if (combination == Combination::Add && hasScan)
+    return g.make<dfg::CumsumOp>({x, g.integer(axis)}, g.flag("reverse", isReversed));
+  if (combination == Combination::Mul && hasScan)
+    return g.make<dfg::CumprodOp>({x, g.integer(axis)}, g.flag("reverse", isReversed));
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape))
+    return {};
+  // Spans of twice the length in each step, as lowering makes them of a scan.
+  const int64_t size = (*shape)[axis].getConstant();
+  for (int64_t span = 1; span < size && x; span *= 2) {
+    Value others = g.slice(x, axis, isReversed ? span : 0, size - span, 1);
+    others = g.padAxis(others, axis, isReversed ? 0 : span, isReversed ? span : 0, identity);
+    x = others ? combine(g, combination, x, others, isUnsigned) : Value();
+  }
+  return x;
 }
 
 /// Windows whose sizes follow from the batch: all elements up to (or from) each, which is how JAX writes jnp.cumsum
