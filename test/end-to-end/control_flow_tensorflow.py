@@ -219,12 +219,21 @@ def dropout_with_a_seed_in_a_loop(i):
     return i.loss_of(h)
 
 
-@case(1, 2, refused="draws random numbers with a seed in a loop")
+@case(1, 2)
 def dropout_with_a_seed_in_a_loop_that_data_end(i):
+    """Data say that it runs as often as it can."""
     tf = i.tf
     masks = lambda rows: tf.cast(tf.random_uniform(tf.shape(rows), seed=7) < 0.7, tf.float32)
-    _, h = tf.while_loop(lambda t, h: t < tf.minimum(TIME, tf.reduce_max(i.n)), lambda t, h: (t + 1, tf.tanh(tf.matmul(h, i.m)) * masks(h)),
-                         (0, i.x[:, 0]), maximum_iterations=TIME)
+    _, h = tf.while_loop(lambda t, h: t < tf.minimum(TIME, tf.reduce_max(i.n) + TIME - 1), lambda t, h: (t + 1, tf.tanh(tf.matmul(h, i.m)) * masks(h)),
+                         (0, i.x[:, 0]), maximum_iterations=TIME, parallel_iterations=1)
+    return i.loss_of(h)
+
+
+@case(1, 2, refused="draws random numbers with a seed in a loop")
+def dropout_with_a_seed_under_a_condition_in_a_loop(i):
+    tf = i.tf
+    noise = lambda h: tf.cond(tf.reduce_sum(h) > 0, lambda: h + tf.random_uniform(tf.shape(h), seed=7), lambda: h)
+    _, h = tf.while_loop(lambda t, h: t < TIME, lambda t, h: (t + 1, tf.tanh(tf.matmul(noise(h), i.m))), [0, i.x[:, 0]], parallel_iterations=1)
     return i.loss_of(h)
 
 

@@ -498,11 +498,11 @@ static bool isSeeded(Operation *op) {
   });
 }
 
-/// Whether `op`, which is being copied, draws from the generator of all of its copies: one of a loop that data do not
-/// end. TensorFlow has a generator a node, which goes on from iteration to iteration.
+/// Whether `op`, which is being copied, draws from the generator of all of its copies: one of a loop. TensorFlow has a
+/// generator a node, which goes on from iteration to iteration.
 bool StraightLine::sharesGenerator(Operation *op) const {
   return !keepsOrder && !isMemoryEffectFree(op) && op->hasTrait<dfg::DrawsNumbers>() && isSeeded(op) && isRepeated &&
-         !active;
+         (!active || active == continuing);
 }
 
 std::string StraightLine::getGenerator(const Node &node) const {
@@ -532,8 +532,16 @@ LogicalResult StraightLine::checkEffects(const Node &node) {
                "not hold, behind which its numbers are others than those of one device";
       return success();
     }
-    if (sharesGenerator(node.op))
+    if (sharesGenerator(node.op)) {
+      // TensorFlow's iterations run side by side and take from the generator in any order: which numbers one gets,
+      // seeds do not say. How many are taken they do.
+      if (active && loopsEndedWhileDrawing.insert(outermostLoop).second)
+        emitWarning(node.op->getLoc())
+            << "loop '" << outermostLoop << "' draws random numbers with a seed (node '" << node.name
+            << "'), and data decide when it ends: its generators go on as if it always ran as often as it can, so that "
+               "behind an earlier end its numbers are others than TensorFlow's, of the same distribution";
       return success();
+    }
     return fail(node)
            << "draws random numbers with a seed in a "
            << (isRepeated ? "loop, where each iteration goes on with the generator of the last, as often as data decide"

@@ -429,6 +429,8 @@ private:
   /// Whether the node that is being made stands in a loop, and the outermost one that it stands in.
   bool isRepeated = false;
   std::string outermostLoop;
+  /// Loops of which was told that data end them, and they draw with seeds.
+  llvm::StringSet<> loopsEndedWhileDrawing;
   /// The last node that draws from each generator that several do.
   llvm::StringMap<mlir::Attribute> lastDraws;
   llvm::DenseMap<mlir::Attribute, mlir::Value> constants;

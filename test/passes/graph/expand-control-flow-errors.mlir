@@ -122,3 +122,65 @@ dfg.graph attributes {loss = "while:1"} {
   // expected-error@unknown {{node 'while' (op 'While') is a loop without an end: an iteration leaves all as it is that its condition looks at}}
   %w:2 = dfg.opaque "While"(%zero, %x) {tf = {cond = #dfg.func<@below, {}>, body = #dfg.func<@same, {}>}} : (tensor<i32>, tensor<f32>) -> (tensor<i32>, tensor<f32>) loc("while")
 }
+
+// -----
+
+// It draws as often as it can: a warning.
+dfg.func @below_limit(%i: tensor<i32>, %limit: tensor<i32>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %three = dfg.const dense<3> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %three : (tensor<i32>, tensor<i32>) -> tensor<*xi1> loc("less")
+  %there = dfg.less %i, %limit : (tensor<i32>, tensor<i32>) -> tensor<*xi1> loc("there")
+  %both = dfg.logical_and %less, %there : (tensor<*xi1>, tensor<*xi1>) -> tensor<*xi1> loc("both")
+  dfg.return %both : tensor<*xi1>
+}
+dfg.func @add_noise(%i: tensor<i32>, %limit: tensor<i32>, %x: tensor<*xf32>) -> (tensor<*xi32>, tensor<i32>, tensor<*xf32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %next = dfg.add_v2 %i, %one : (tensor<i32>, tensor<i32>) -> tensor<*xi32> loc("next")
+  %shape = dfg.const dense<[2]> : tensor<1xi32> : tensor<1xi32>
+  // expected-warning@unknown {{loop 'while' draws random numbers with a seed (node 'while/0/draw'), and data decide when it ends: its generators go on as if it always ran as often as it can}}
+  %y = dfg.random_uniform %shape {seed = 1 : i64} : (tensor<1xi32>) -> tensor<2xf32> loc("draw")
+  %noisy = dfg.add_v2 %x, %y : (tensor<*xf32>, tensor<2xf32>) -> tensor<*xf32> loc("noisy")
+  dfg.return %next, %limit, %noisy : tensor<*xi32>, tensor<i32>, tensor<*xf32>
+}
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<2xf32> loc("x")
+  %limit = dfg.placeholder : () -> tensor<i32> loc("limit")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %w:3 = dfg.opaque "While"(%zero, %limit, %x) {tf = {cond = #dfg.func<@below_limit, {}>, body = #dfg.func<@add_noise, {}>}} : (tensor<i32>, tensor<i32>, tensor<2xf32>) -> (tensor<i32>, tensor<i32>, tensor<2xf32>) loc("while")
+  %loss = dfg.identity %w#2 : (tensor<2xf32>) -> tensor<2xf32> loc("loss")
+}
+
+// -----
+
+// Data decide whether an iteration draws at all.
+dfg.func @below_two(%i: tensor<i32>, %p: tensor<i1>, %x: tensor<*xf32>) -> tensor<*xi1> {
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %two : (tensor<i32>, tensor<i32>) -> tensor<*xi1> loc("less")
+  dfg.return %less : tensor<*xi1>
+}
+dfg.func @draw(%x: tensor<*xf32>) -> tensor<*xf32> {
+  %shape = dfg.const dense<[2]> : tensor<1xi32> : tensor<1xi32>
+  // expected-error@unknown {{draws random numbers with a seed in a loop}}
+  %y = dfg.random_uniform %shape {seed = 1 : i64} : (tensor<1xi32>) -> tensor<2xf32> loc("draw")
+  %noisy = dfg.add_v2 %x, %y : (tensor<*xf32>, tensor<2xf32>) -> tensor<*xf32> loc("noisy")
+  dfg.return %noisy : tensor<*xf32>
+}
+dfg.func @keep(%x: tensor<*xf32>) -> tensor<*xf32> {
+  dfg.return %x : tensor<*xf32>
+}
+dfg.func @maybe(%i: tensor<i32>, %p: tensor<i1>, %x: tensor<*xf32>) -> (tensor<*xi32>, tensor<i1>, tensor<*xf32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %next = dfg.add_v2 %i, %one : (tensor<i32>, tensor<i32>) -> tensor<*xi32> loc("next")
+  %y = dfg.opaque "If"(%p, %x) {tf = {then_branch = #dfg.func<@draw, {}>, else_branch = #dfg.func<@keep, {}>}} : (tensor<i1>, tensor<*xf32>) -> tensor<*xf32> loc("cond")
+  dfg.return %next, %p, %y : tensor<*xi32>, tensor<i1>, tensor<*xf32>
+}
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<2xf32> loc("x")
+  %zeros = dfg.zeros_like %x : (tensor<2xf32>) -> tensor<2xf32> loc("zeros")
+  %above = dfg.greater %x, %zeros : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xi1> loc("above")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  %p = dfg.any %above, %axis : (tensor<2xi1>, tensor<i32>) -> tensor<i1> loc("any")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %w:3 = dfg.opaque "While"(%zero, %p, %x) {tf = {cond = #dfg.func<@below_two, {}>, body = #dfg.func<@maybe, {}>}} : (tensor<i32>, tensor<i1>, tensor<2xf32>) -> (tensor<i32>, tensor<i1>, tensor<2xf32>) loc("while")
+  %loss = dfg.identity %w#2 : (tensor<2xf32>) -> tensor<2xf32> loc("loss")
+}
