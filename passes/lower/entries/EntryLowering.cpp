@@ -331,12 +331,31 @@ Value EntryLowering::constant(Location loc, RankedTensorType type, double value)
   return arith::ConstantOp::create(builder, loc, DenseElementsAttr::get(type, splat));
 }
 
+/// The operand whose elements say how large what `node` makes of tensors of known sizes is; null for any other node.
+static Operation *findSizes(Operation *node) {
+  auto isStatic = [](Type type) {
+    auto ranked = llvm::dyn_cast<RankedTensorType>(type);
+    return ranked && ranked.hasStaticShape();
+  };
+  if (!llvm::all_of(node->getOperandTypes(), isStatic))
+    return nullptr;
+  for (Value operand : node->getOperands())
+    if (Operation *op = operand.getDefiningOp(); op && !llvm::isa<dfg::ConstOp>(op) && !dfg::getNodeName(op).empty())
+      return op;
+  return nullptr;
+}
+
 FailureOr<RankedTensorType> getStaticType(Operation *node, unsigned result) {
   auto type = llvm::dyn_cast<RankedTensorType>(node->getResult(result).getType());
   if (!type || !type.hasStaticShape()) {
-    node->emitError() << "node '" << dfg::getNodeName(node) << "' has no static shape ("
-                      << node->getResult(result).getType()
-                      << "): give the global batch with --batch, or the shapes of its feeds with --feed NAME=SHAPE";
+    InFlightDiagnostic error = node->emitError() << "node '" << dfg::getNodeName(node) << "' has no static shape ("
+                                                 << node->getResult(result).getType() << "): ";
+    if (Operation *sizes = findSizes(node))
+      error << "what '" << dfg::getNodeName(sizes)
+            << "' computes says how large it is, when the program runs; make its size a number (maxlen of "
+               "tf.sequence_mask, for example)";
+    else
+      error << "give the global batch with --batch, or the shapes of its feeds with --feed NAME=SHAPE";
     return failure();
   }
   Type element = type.getElementType();

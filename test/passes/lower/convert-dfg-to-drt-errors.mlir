@@ -8,6 +8,17 @@ dfg.func @open() -> tensor<?xf32> attributes {dfg.fetches = ["y:0"]} {
 
 // -----
 
+dfg.func @sized_by_data() -> tensor<?xi32> attributes {dfg.fetches = ["y:0"]} {
+  %start = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("start")
+  %end = dfg.placeholder : () -> tensor<i32> loc("longest")
+  %step = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("step")
+  // expected-error@+1 {{has no static shape ('tensor<?xi32>'): what 'longest' computes says how large it is, when the program runs; make its size a number (maxlen of tf.sequence_mask, for example)}}
+  %y = dfg.range %start, %end, %step : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32>
+  dfg.return %y : tensor<?xi32>
+}
+
+// -----
+
 dfg.func @late() -> tensor<2x2xf32> attributes {dfg.fetches = ["y:0"]} {
   %x = dfg.placeholder : () -> tensor<2x2xf32>
   %order = dfg.placeholder : () -> tensor<2xi32>
