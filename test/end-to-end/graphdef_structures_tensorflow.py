@@ -249,6 +249,24 @@ def sparse_lookups_of_features(i):
     return i.loss_of(tf.matmul(rows, tf.get_variable("mixed", initializer=np.full((5, 3), 0.1, np.float32))))
 
 
+@case(2)
+def rate_by_the_loss(i):
+    """Polyak's step size: an update needs the loss, of which every worker is asked."""
+    tf = i.tf
+    loss = i.loss_of(tf.matmul(i.x[:, 0], i.m)) + 0.1 * tf.nn.l2_loss(i.m)
+    gradient = tf.gradients(loss, i.m)[0]
+    return loss, lambda: [i.m.assign_sub(gradient * tf.minimum(0.1, loss / (tf.reduce_sum(tf.square(gradient)) + 1e-3)), read_value=False)]
+
+
+@case(2)
+def root_of_a_mean_in_an_update(i):
+    """A loss that is a function of a mean, and kept in a variable that a server has."""
+    tf = i.tf
+    kept = tf.get_variable("kept", initializer=np.float32(0), trainable=False, use_resource=True)
+    loss = tf.sqrt(i.loss_of(tf.matmul(i.x[:, 0], i.m)))
+    return loss, lambda: [kept.assign(0.9 * kept + 0.1 * loss), i.m.assign_add(tf.fill([3, 3], 0.01 * loss))]
+
+
 def loop_that_draws(i, seeds, **options):
     """The loop stays: variables end it. What iterations draw needs nothing of the ones before."""
     tf = i.tf

@@ -5,10 +5,28 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/servers/UpdatePlacement.h"
+#include "dialects/dfg/NodeNames.h"
 
 using namespace mlir;
 
 namespace distc {
+
+/// What the loss is computed from, the loss included.
+static llvm::DenseSet<Operation *> findLossNodes(dfg::GraphOp graph) {
+  llvm::DenseSet<Operation *> nodes;
+  StringAttr loss = graph.getLossAttr();
+  if (!loss)
+    return nodes;
+  SmallVector<Operation *> work;
+  for (Operation &op : graph.getBody().front())
+    if (dfg::getNodeNameAttr(&op) == dfg::getEndpointNode(loss))
+      work.push_back(&op);
+  while (!work.empty())
+    if (Operation *op = work.pop_back_val(); nodes.insert(op).second)
+      for (Value operand : op->getOperands())
+        work.push_back(operand.getDefiningOp());
+  return nodes;
+}
 
 UpdatePlacement::UpdatePlacement(dfg::GraphOp graph, const RawGradients &gradients, const SyncPolicies &policies,
                                  const llvm::DenseSet<Operation *> &consumers)
@@ -38,6 +56,9 @@ UpdatePlacement::UpdatePlacement(dfg::GraphOp graph, const RawGradients &gradien
     else if (places[root] != place)
       places[root] = chief;
   }
+  for (Operation *op : findLossNodes(graph))
+    if (consumers.contains(op))
+      places[findRoot(getNumber(op))] = {};
 }
 
 unsigned UpdatePlacement::getNumber(const void *member) {

@@ -8,7 +8,7 @@
 //
 //   a server  where all that uses the gradients are updates of its variables
 //   the chief where they are updates of several servers (clipping by a global norm)
-//   workers   where one is of a variable that every worker has
+//   workers   where one is of a variable that every worker has, or the loss is among them, which each worker gives
 //
 // Nodes that hang together by values that were raw gradients have the same place.
 // The attribute `dist.place` on a node says it: `<"ps" K>`, `<"worker" 0>` for the

@@ -134,3 +134,37 @@ module @dead_end attributes {dist.strategy = #dist.strategy<"node_config { var_n
     dfg.group {control = ["update"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// The loss, a mean and a penalty, is part of the update's learning rate: every worker is asked for it, so that what it is computed from is
+// reduced by all of them, and the chief sends the server the rest.
+// CHECK-LABEL: @rate_by_the_loss
+module @rate_by_the_loss attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+  dist.topology @cluster replicas 2 [
+    #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
+    #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
+  dfg.variable @w : tensor<f32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.graph attributes {train_op = "update", loss = "named:0"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("read")
+    %y = dfg.mul %x, %w : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32> loc("y")
+    %penalty = dfg.l2_loss %w : (tensor<f32>) -> tensor<f32> loc("penalty")
+    // CHECK: %[[M:.*]] = dfg.mean
+    // CHECK-NOT: dist.push mean
+    %m = dfg.mean %y, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("m")
+    // CHECK: %[[R:.*]] = dist.all_reduce mean {{.*}} (%[[M]])
+    // CHECK: %[[G:.*]] = dist.all_reduce mean
+    %g = dfg.mean %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("g")
+    // CHECK: %[[LOSS:.*]] = dfg.add_v2 %[[R]], %{{[a-z0-9_]*}} : {{.*}} loc("loss")
+    %loss = dfg.add_v2 %m, %penalty : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
+    // CHECK: dfg.identity %[[LOSS]] : {{.*}} loc("named")
+    %named = dfg.identity %loss : (tensor<f32>) -> tensor<f32> loc("named")
+    // CHECK: %[[STEP:.*]] = dfg.mul %[[G]], %[[LOSS]] : {{.*}} loc("step")
+    // CHECK: dist.push sum "synchronization/sent/0" to <"ps" 0> of 1 (%[[STEP]]) variable "w" {dist.place = #dist.place<"worker" 0>}
+    %step = dfg.mul %g, %loss : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("step")
+    dfg.assign_sub %h, %step : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")
+  }
+}
