@@ -6,6 +6,7 @@
 
 #include "dialects/AssemblyFormat.h"
 #include "dialects/dfg/AttachedAttributes.h"
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "mlir/IR/Builders.h"
@@ -58,6 +59,8 @@ bool isSlices(Attribute value) {
   return slices && llvm::all_of(slices, [](NamedAttribute slice) { return llvm::isa<SliceAttr>(slice.getValue()); });
 }
 
+bool isMultiple(Attribute value) { return isAtLeast(value, 1) && llvm::cast<IntegerAttr>(value).getInt() <= INT32_MAX; }
+
 const AttachedAttribute kAttached[] = {
     {kSlicesAttr, isOn<GraphOp, ModuleOp>, "a graph or the module", isSlices, "a dictionary of #dfg.slice"},
     {kEntryAttr, isOn<FuncOp>, "a function", isA<StringAttr>, "a string"},
@@ -70,6 +73,7 @@ const AttachedAttribute kAttached[] = {
     {kUnsignedFeedAttr, isOnNode, "a feed", isA<UnitAttr>, "a unit"},
     {kValidityAttr, isOnNode, "a feed", isA<UnitAttr>, "a unit"},
     {kCommandAttr, isOn<ModuleOp>, "the module", isA<DictionaryAttr>, "a dictionary"},
+    {kBatchMultipleAttr, isOn<ModuleOp>, "the module", isMultiple, "a number from 1 to 2^31 - 1"},
 };
 
 } // namespace
@@ -123,6 +127,14 @@ int64_t getSmallestBatch(Operation *op) {
   if (!graph)
     graph = op->getParentOfType<GraphOp>();
   return graph ? static_cast<int64_t>(graph.getSmallestBatch().value_or(1)) : 1;
+}
+
+int64_t getBatchMultiple(Operation *op) {
+  auto module = llvm::dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  auto multiple = module ? module->getAttrOfType<IntegerAttr>(kBatchMultipleAttr) : IntegerAttr();
+  return multiple ? multiple.getInt() : 1;
 }
 
 VarHandleOp getVariableHandle(Value handle) {

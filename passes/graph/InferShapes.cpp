@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "core/near_names.h"
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "dialects/dist/Dist.h"
 #include "passes/graph/Passes.h"
@@ -22,7 +23,11 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
   using InferShapesBase::InferShapesBase;
 
   void runOnOperation() override {
-    int64_t replicas = dist::getReplicas(getOperation());
+    const int64_t replicas = dist::getReplicas(getOperation()), multiple = dfg::getBatchMultiple(getOperation());
+    if (batch % multiple != 0) {
+      getOperation().emitError() << "a batch of " << static_cast<int64_t>(batch) << " is no multiple of " << multiple;
+      return signalPassFailure();
+    }
     for (Operation &op : getOperation().getOps()) {
       Block *block = nullptr;
       if (auto graph = llvm::dyn_cast<dfg::GraphOp>(op))
@@ -31,7 +36,7 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
         block = &function.getBody().front();
       if (!block)
         continue;
-      dfg::ShapeContext context = batch > 0 ? dfg::ShapeContext(batch) : dfg::ShapeContext();
+      dfg::ShapeContext context = batch > 0 ? dfg::ShapeContext(batch / multiple) : dfg::ShapeContext();
       // An entry is what code is generated for.
       if (op.hasAttr(dfg::kEntryAttr))
         context.useBounds();

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/AsmState.h"
@@ -102,6 +103,10 @@ FailureOr<int64_t> getReplicaBatch(ModuleOp module, const CompileOptions &option
   if (options.batch % replicas != 0)
     return module.emitError() << "the batch of " << options.batch << " does not divide into equal shares for "
                               << replicas << " replicas: give a --batch that is a multiple of " << replicas;
+  if (int64_t multiple = dfg::getBatchMultiple(module); options.batch / replicas % multiple != 0)
+    return module.emitError()
+           << "the step divides its batch into equal parts, so that the examples of each replica are a multiple of "
+           << multiple << ": give a --batch that is a multiple of " << multiple * replicas;
   return options.batch / replicas;
 }
 
@@ -447,7 +452,7 @@ int compileOnce(Session &session, CompileOptions options) {
     return kDone;
   SmallVector<OwningOpRef<ModuleOp>> fewer; // by number of workers
   for (int workers = options.minWorkers; workers && workers < options.replicas; ++workers) {
-    if (options.batch % workers != 0) {
+    if (options.batch % (workers * dfg::getBatchMultiple(*graph)) != 0) {
       module->emitRemark() << "--min-workers: " << workers << " workers are left out, since the batch of "
                            << options.batch << " has no equal shares for them";
       continue;

@@ -58,6 +58,8 @@ static std::optional<Dim> evaluate(Operation *op, ArrayRef<Dim> x) {
       .Case<FloorDivOp>([&](auto) { return floorDiv(x[0], x[1]); })
       .Case<DivOp, TruncateDivOp>([&](auto) { return truncateDiv(x[0], x[1]); })
       .Case<FloorModOp>([&](auto) { return floorMod(x[0], x[1]); })
+      .Case<ModOp>([&](auto) { return x[0] - truncateDiv(x[0], x[1]) * x[1]; })
+      .Case<SignOp>([&](auto) { return isLess(Dim(0), x[0], false) - isLess(x[0], Dim(0), false); })
       .Case<MaximumOp>([&](auto) { return max(x[0], x[1]); })
       .Case<MinimumOp>([&](auto) { return min(x[0], x[1]); })
       .Case<ZerosLikeOp>([&](auto) { return Dim(0); })

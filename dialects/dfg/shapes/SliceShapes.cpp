@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dfg/shapes/ShapeSupport.h"
 
@@ -56,7 +57,7 @@ LogicalResult slice(Operation *op, ShapeContext &context) {
   return success();
 }
 
-/// Whether x <= y for any batch of `smallest` examples or more.
+/// Whether x <= y for any b of `smallest` or more.
 static bool isAtMost(Dim x, Dim y, int64_t smallest) {
   Dim rest = y - x;
   int64_t slope, least;
@@ -148,9 +149,9 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
     slice.stride.push_back(stride);
     if (!size.isConstant()) {
       Dim from, to;
-      if (stride != 1 ||
-          !resolveBatchSlice(size, wholeBegin ? std::nullopt : std::optional(begin[i]),
-                             wholeEnd ? std::nullopt : std::optional(end[i]), getSmallestBatch(op), from, to))
+      const int64_t smallest = llvm::divideCeilSigned(getSmallestBatch(op), getBatchMultiple(op));
+      if (stride != 1 || !resolveBatchSlice(size, wholeBegin ? std::nullopt : std::optional(begin[i]),
+                                            wholeEnd ? std::nullopt : std::optional(end[i]), smallest, from, to))
         return std::nullopt;
       slice.begin.push_back(from);
       slice.size.push_back(to - from);

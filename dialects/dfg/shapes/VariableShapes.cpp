@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dfg/shapes/ShapeSupport.h"
 #include "llvm/ADT/SmallSet.h"
@@ -222,7 +223,7 @@ LogicalResult placeholder(Operation *op, ShapeContext &context) {
   if (!type || type.getRank() == 0 || !type.isDynamicDim(0))
     return success();
   Dims sizes = *context.getShape(result);
-  sizes[0] = context.getBatch();
+  sizes[0] = context.getBatch() * Dim(getBatchMultiple(op));
   context.setShape(result, std::move(sizes));
   return success();
 }

@@ -242,6 +242,8 @@ private:
   std::optional<Result> scatterAtKnownPlace(Builder &g, Value operand, Value indices, Value updates, const Dims &window,
                                             llvm::ArrayRef<int64_t> indexMap, llvm::ArrayRef<int64_t> windowAxes,
                                             Combination combination, bool isUnsigned);
+  Result updateRows(Builder &g, Value x, llvm::ArrayRef<Dim> shape, Value updates, llvm::ArrayRef<Dim> begin,
+                    Combination combination, bool isUnsigned);
   Value makeNeutral(Builder &g, Combination combination, mlir::Type element, bool isUnsigned);
   Value combineSegments(Builder &g, Combination combination, Value rows, Value values, Value ids, Value count,
                         bool isUnsigned);

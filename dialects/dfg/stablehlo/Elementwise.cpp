@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/stablehlo/Elementwise.h"
+#include "dialects/dfg/BatchMultiple.h"
 #include "mlir/IR/AsmState.h"
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include <cmath>
@@ -282,7 +283,8 @@ bool Converter::isOwnRemainder(Value x, Value y) {
   if (size.uge(INT32_MAX))
     return false;
   const int64_t missing = size.getSExtValue() + 1 - by.getOffset();
-  needExamples(graph, llvm::divideCeilSigned(missing, by.getScale()));
+  if (graph)
+    needExamples(graph, llvm::divideCeilSigned(missing, by.getScale()) * dfg::getBatchMultiple(graph));
   return true;
 }
 

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/stablehlo/Import.h"
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dfg/IrText.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/stablehlo/Converter.h"
@@ -90,6 +91,8 @@ public:
     if (failed(converter.check(*function)))
       return failure();
     builder.setInsertionPointToStart(module.getBody());
+    if (signature.batchMultiple > 1)
+      module->setAttr(dfg::kBatchMultipleAttr, builder.getI64IntegerAttr(signature.batchMultiple));
     auto graph = dfg::GraphOp::create(builder, module.getLoc());
     body = &graph.getBody().front();
     converter.needExamples(graph, signature.smallestBatch);

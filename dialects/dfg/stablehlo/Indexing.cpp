@@ -488,6 +488,37 @@ Value Converter::combineSegments(Builder &g, Combination combination, Value rows
   return g.select(has, combined, rows);
 }
 
+/// `x` of `shape`, zeros where there is none, with `updates` combined with the elements from `begin` on, whose places
+/// depend on the batch: zeros around them, and which elements they are.
+Converter::Result Converter::updateRows(Builder &g, Value x, ArrayRef<Dim> shape, Value updates, ArrayRef<Dim> begin,
+                                        Combination combination, bool isUnsigned) {
+  FailureOr<Dims> part = g.getShape(updates);
+  if (failed(part))
+    return failure();
+  const Type element = Builder::elementOf(updates);
+  Dims behind, none(shape.size(), Dim(0));
+  for (auto [size, from, taken] : llvm::zip(shape, begin, *part))
+    behind.push_back(size - from - taken);
+  Result padded = padByBatch(g, updates, {Dims(begin), behind, none}, g.scalar(element, 0));
+  if (failed(padded) || !x)
+    return padded;
+  if (combination == Combination::Add && llvm::isa<FloatType, ComplexType>(element))
+    return one(g, g.add(x, padded->front()));
+  Value isUpdated;
+  for (auto [axis, size] : llvm::enumerate(shape)) {
+    if (size == (*part)[axis])
+      continue;
+    Value places = g.positions(padded->front(), axis, g.builder.getI32Type());
+    Value limits = g.sizes({begin[axis], begin[axis] + (*part)[axis]}, padded->front());
+    auto limit = [&](int64_t number) { return g.reshape(g.slice(limits, 0, number, 1), {}); };
+    Dims along(shape.size(), Dim(1));
+    along[axis] = size;
+    Value is = g.reshape(g.both(g.lessEqual(limit(0), places), g.less(places, limit(1))), along);
+    isUpdated = isUpdated ? g.both(isUpdated, is) : is;
+  }
+  return one(g, g.select(isUpdated, combine(g, combination, x, padded->front(), isUnsigned), x));
+}
+
 Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g) {
   std::optional<DimensionNumbers> numbers = DimensionNumbers::get(op, "scatter_dimension_numbers");
   std::optional<Combination> combination = op->getNumRegions() == 1 ? getCombination(op->getRegion(0)) : std::nullopt;
@@ -511,20 +542,13 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
       return fail(g, "has dimension_numbers that its operands are not of");
     window[of] = (*updateSizes)[axis];
   }
-  if (auto begin = findWindowOfBatch(g, *shape, operands[1], form.indexMap, window);
-      begin && inserted.empty() && form.shared.empty() && *combination == Combination::Add &&
-      llvm::is_sorted(windowAxes) && Builder::elementOf(operand) &&
-      llvm::isa<FloatType, ComplexType>(Builder::elementOf(operand))) {
-    // What is added to a part, as the gradient of z[n:]: zeros around it.
-    Dims behind, none(shape->size(), Dim(0));
-    for (auto [size, from, taken] : llvm::zip(*shape, *begin, window))
-      behind.push_back(size - from - taken);
-    Result padded = padByBatch(g, updates, {*begin, behind, none}, g.scalar(Builder::elementOf(operand), 0));
-    if (failed(padded) || isIdentity(op->getOperand(0), Combination::Add))
-      return padded;
-    return one(g, g.add(operand, padded->front()));
-  }
   const bool natural = isUnsigned(op->getOperand(0));
+  if (auto begin = findWindowOfBatch(g, *shape, operands[1], form.indexMap, window);
+      begin && inserted.empty() && form.shared.empty() && llvm::is_sorted(windowAxes)) {
+    // What is added to zeros is what stands there, as the gradient of z[n:].
+    const bool isNew = *combination == Combination::Add && isIdentity(op->getOperand(0), Combination::Add);
+    return updateRows(g, isNew ? Value() : operand, *shape, updates, *begin, *combination, natural);
+  }
   if (form.shared.empty())
     if (auto known = scatterAtKnownPlace(g, operand, operands[1], updates, window, form.indexMap, windowAxes,
                                          *combination, natural))
@@ -761,6 +785,18 @@ Converter::Result Converter::dynamicUpdateSlice(Operation *op, Values operands, 
   FailureOr<Dims> shape = g.getShape(x), part = g.getShape(update);
   if (failed(shape) || failed(part) || shape->size() != part->size() || operands.size() != 2 + shape->size())
     return fail(g, "updates a tensor by one with other axes");
+  Dims begin;
+  for (auto [start, size, taken] : llvm::zip(ArrayRef(operands).drop_front(2), *shape, *part)) {
+    std::optional<Dims> known = g.shapes.getElements(start);
+    const Dim last = size - taken, from = known && known->size() == 1 ? max(min(known->front(), last), Dim(0)) : Dim();
+    begin.push_back(size == taken ? Dim(0) : from);
+  }
+  auto isOfBatch = [](auto each) {
+    return !std::get<0>(each).isConstant() && !(std::get<0>(each) == std::get<1>(each));
+  };
+  if (llvm::any_of(llvm::zip(*part, *shape), isOfBatch) && llvm::all_of(begin, [](Dim from) { return from.isKnown(); }))
+    return updateRows(g, op && isIdentity(op->getOperand(0), Combination::Add) ? Value() : x, *shape, update, begin,
+                      Combination::Assign, false);
   Ints axes;
   SmallVector<Place> places;
   for (auto [axis, size] : llvm::enumerate(*shape)) {

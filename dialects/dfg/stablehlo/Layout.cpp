@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dfg/stablehlo/Converter.h"
 
 using namespace mlir;
@@ -234,7 +235,8 @@ Converter::Result Converter::padByBatch(Builder &g, Value x, ArrayRef<Dims> padd
         return;
       // Batch by batch, so that replicas' parts alternate as those of what is added to it do.
       const bool isBatches = rows.isMultipleOfBatch() && rows.getScale() > 0;
-      parts.append(isBatches ? rows.getScale() : 1, fill(isBatches ? Dim::batch() : rows));
+      const int64_t multiple = dfg::getBatchMultiple(graph), each = rows.getScale() % multiple == 0 ? multiple : 1;
+      parts.append(isBatches ? rows.getScale() / each : 1, fill(isBatches ? Dim::batch(each) : rows));
     };
     addRows(before);
     parts.push_back(x);

@@ -69,6 +69,9 @@ llvm::Expected<Signature> Signature::parse(llvm::MemoryBufferRef buffer) {
     return fail("does not say which result is the \"loss\"");
   signature.loss = *loss;
   signature.smallestBatch = object->getInteger("smallest_batch").value_or(1);
+  signature.batchMultiple = object->getInteger("batch_multiple").value_or(1);
+  if (signature.batchMultiple < 1 || signature.batchMultiple > INT32_MAX)
+    return fail("has a \"batch_multiple\" that is no number from 1 to 2^31 - 1");
   if (const json::Array *fetches = object->getArray("fetches"))
     for (auto [number, value] : llvm::enumerate(*fetches)) {
       Fetch fetch;

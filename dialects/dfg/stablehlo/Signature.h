@@ -48,6 +48,8 @@ struct Signature {
   int64_t loss = 0;
   /// How many examples the batch must have for the step to be what it says.
   int64_t smallestBatch = 1;
+  /// What each replica's number of examples is a multiple of.
+  int64_t batchMultiple = 1;
   /// A path relative to the signature's folder; empty where there is none.
   std::string initial;
 

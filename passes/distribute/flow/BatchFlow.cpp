@@ -857,8 +857,11 @@ void BatchFlow::visit(Operation *op) {
     return;
   if (llvm::isa<dfg::PlaceholderOp>(op)) {
     Flow &flow = flows[op->getResult(0)];
-    if (auto sizes = shapes.getShape(op->getResult(0)); sizes && !sizes->empty() && sizes->front() == dfg::Dim::batch())
+    auto sizes = shapes.getShape(op->getResult(0));
+    if (sizes && !sizes->empty() && sizes->front().isMultipleOfBatch()) {
       flow.kind = Flow::Sharded;
+      flow.batch.segments = {sizes->front().getScale()};
+    }
     return;
   }
   for (OpResult result : op->getResults()) {

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dfg/GraphBuilder.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/NodeNames.h"
@@ -293,11 +294,12 @@ private:
       return false;
     if (batch == 0)
       return true;
+    const int64_t b = batch / dfg::getBatchMultiple(sum);
     int64_t count = 1;
     for (dfg::Dim size : *sizes) {
       if (!size.isKnown())
         return false;
-      count *= (size.getScale() + size.getWholeScale()) * batch + size.getOffset();
+      count *= (size.getScale() + size.getWholeScale()) * b + size.getOffset();
     }
     return count < type.getDimSize(0);
   }

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dfg/ShapeContext.h"
 #include "dialects/dist/Dist.h"
 #include "passes/distribute/Passes.h"
@@ -78,7 +79,7 @@ private:
   }
 
   LogicalResult inferShapes(Block &block, const strategies::StepNodes &step) {
-    dfg::ShapeContext shapes(batch / replicas);
+    dfg::ShapeContext shapes(batch / replicas / dfg::getBatchMultiple(getOperation()));
     shapes.setReplicas(replicas);
     for (Operation &op : block) {
       if (!step.contains(&op))

@@ -2,6 +2,7 @@
 them at once, as jax.vmap does. What examples that jax.vmap computes have in common by its axis_name (lax.psum, lax.pmean) are sums over them."""
 from __future__ import annotations
 
+import bisect
 import contextlib
 import math
 from typing import Any, Callable, Iterator
@@ -9,6 +10,7 @@ from unittest import mock
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax._src.lax import lax as lax_internal
 from jax.export import is_symbolic_dim
 from jax.extend import core
@@ -70,9 +72,44 @@ def _with_open_axes() -> Iterator[None]:
             raise NotImplementedError("there is no code for the gradient of products over the examples of the batch (jnp.prod), whose number is left open: sum their logarithms")
         return _reduce_by_halves(reducer, starts, primals, tangents, axes)
 
-    with mock.patch.object(lax_internal, "_const", make_open) if make else contextlib.nullcontext():
-        with mock.patch.object(lax_internal, "_reduce_jvp", reduce_open) if reduce else contextlib.nullcontext():
-            yield
+    with contextlib.ExitStack() as patches:
+        if make:
+            patches.enter_context(mock.patch.object(lax_internal, "_const", make_open))
+        if reduce:
+            patches.enter_context(mock.patch.object(lax_internal, "_reduce_jvp", reduce_open))
+        _open_permutations(patches)
+        yield
+
+
+def _open_permutations(patches: contextlib.ExitStack) -> None:
+    """jax.random.permutation of the examples: JAX sorts by random numbers as often as follows from how many there are."""
+    try:
+        from jax._src import core as jax_core
+        from jax._src.random import core as random
+        shuffle, get_constant = random._shuffle, jax_core.concrete_or_error
+    except (ImportError, AttributeError):
+        return
+
+    def get_open(force: Any, value: Any, *rest: Any, **named: Any) -> Any:
+        is_open = is_symbolic_dim(value) and any(f"jax.random.{name}()" in str((rest, named)) for name in ("permutation", "choice"))
+        return value if is_open else get_constant(force, value, *rest, **named)
+
+    def count_rounds(size: int) -> int:
+        return math.ceil(3 * np.log(max(1, size)) / np.log(np.iinfo(np.uint32).max))
+
+    def shuffle_open(key: Any, x: Any, axis: int) -> Any:
+        if not is_symbolic_dim(x.size):
+            return shuffle(key, x, axis)
+        # Of what all integers have a round is enough, and another order of one element is none.
+        for rounds in range(1, count_rounds(np.iinfo(np.int32).max) + 1):
+            key, used = jax.random.split(key)
+            sorted_ = jax.lax.sort_key_val(jax.random.bits(used, x.shape), x, axis)[1]
+            fewer = bisect.bisect_left(range(np.iinfo(np.int32).max), rounds, key=count_rounds) if rounds > 1 else 0
+            x = jnp.where(jnp.asarray(x.size) >= fewer, sorted_, x) if fewer else sorted_
+        return x
+
+    patches.enter_context(mock.patch.object(random, "_shuffle", shuffle_open))
+    patches.enter_context(mock.patch.object(jax_core, "concrete_or_error", get_open))
 
 
 def _reduce_by_halves(reducer: Any, starts: Any, primals: Any, tangents: Any, axes: Any) -> Any:
@@ -161,17 +198,30 @@ def _evaluate(jaxpr: Any, constants: list[Any], arguments: list[Any]) -> list[An
     return [each.val if isinstance(each, core.Literal) else values[each] for each in jaxpr.outvars]
 
 
-def with_examples_at_once(step: Callable[..., Any], state: Any, batch: Any) -> Callable[..., Any]:
-    """`step`, jitted, without loops over the examples of a batch of open size, where it has any that are of single examples, and without collectives of them."""
+def _find_sizes(jaxpr: Any, found: set[str]) -> set[str]:
+    """The open sizes in it, as text."""
+    for eqn in jaxpr.eqns:
+        for size in [size for each in eqn.outvars for size in getattr(each.aval, "shape", ())] + list(eqn.params.values()):
+            if is_symbolic_dim(size):
+                found.add(str(size))
+        for part in _get_parts(eqn.params):
+            _find_sizes(part, found)
+    return found
+
+
+def with_examples_at_once(step: Callable[..., Any], state: Any, batch: Any) -> tuple[Callable[..., Any], str]:
+    """`step`, jitted, without loops over the examples of a batch of open size, where it has any that are of single examples, and without collectives of them. And the
+    open sizes in it."""
     jitted = jax.jit(step, keep_unused=True)
     with _with_open_axes():
         traced = jitted.trace(state, batch)
+    sizes = "; ".join(sorted(_find_sizes(traced.jaxpr.jaxpr, set())))
     if not _has_loops(traced.jaxpr.jaxpr):
-        return jitted
+        return jitted, sizes
     structure = jax.tree.structure(traced.out_info)
 
     def evaluate(state: Any, batch: Any) -> Any:
         results = _evaluate(traced.jaxpr.jaxpr, traced.jaxpr.consts, jax.tree.leaves((state, batch)))
         return jax.tree.unflatten(structure, results)
 
-    return jax.jit(evaluate, keep_unused=True)
+    return jax.jit(evaluate, keep_unused=True), sizes

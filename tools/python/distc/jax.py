@@ -4,6 +4,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import json
+import math
 import os
 import pathlib
 import re
@@ -127,8 +128,8 @@ def _with_ways_out() -> Iterator[None]:
     except jax.errors.InconclusiveDimensionOperation as error:
         raise NotImplementedError(
             "the step asks how large the batch is, which is left open: for as many of the examples as a number says (lax.top_k over them; smallest_batch of "
-            "distc.jax.export says how many there are at least), equal parts of it, a shape that is no multiple of it, or a random order "
-            "(jax.random.permutation; jnp.argsort(jax.random.uniform(key, (n,))) is one). Compute with all examples and weights that are zero for some, or "
+            "distc.jax.export says how many there are at least), equal parts of it that the example has not (batch_multiple says what the number of examples is a "
+            "multiple of), or a shape that is no multiple of it. Compute with all examples and weights that are zero for some, or "
             f"give what belongs together as one example. JAX says: {str(error).strip().splitlines()[0]}") from error
     except TypeError as error:
         if "_DimExpr" not in str(error):
@@ -178,7 +179,45 @@ def _write_for_enough(write: Callable[[int], Any], least: int, most: int) -> tup
     raise first
 
 
-def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | os.PathLike[str], *, smallest_batch: int = 1) -> Step:
+# What the size of an open batch was divided by: floordiv(b, 2), mod(3*b, - 12).
+_QUOTIENT = re.compile(r"(?:floordiv|mod)\((?:(\d+)\*)?b(?: [-+] \d+)?, (?:- )?(\d+)\)")
+
+
+def _find_multiple(text: str, multiple: int) -> int:
+    """What a batch of `multiple` times b is to be a multiple of for its quotients in `text` to be whole."""
+    return multiple * math.lcm(*(int(divisor) // math.gcd(int(divisor), int(factor or 1)) for factor, divisor in _QUOTIENT.findall(text)))
+
+
+def _write_for_parts(write: Callable[[int, int], Any], smallest: int, example: int, multiple: int | None) -> tuple[int, int, Any]:
+    """What `write` gives of a batch of k times b examples, with b at least some number, for as small a k as possible by which `example` can be divided: JAX says what
+    it cannot divide. `write` gives as well in what terms of b it wrote."""
+    import jax
+
+    def write_for(k: int) -> tuple[int, Any]:
+        return _write_for_enough(functools.partial(write, k), -(-smallest // k), max(example // k, 1))
+
+    first: Exception | None = None
+    found: tuple[int, int, Any] | None = None
+    k = multiple or 1
+    for _ in range(8):
+        try:
+            least, written = write_for(k)
+        except (jax.errors.InconclusiveDimensionOperation, TypeError, ValueError) as error:
+            first, text = first or error, str(error)
+        else:
+            found, text = (k, k * least if least > 1 else 1, written), written[-1]
+        larger = k if multiple else _find_multiple(text, k)
+        if larger == k or example % larger:
+            break
+        k = larger
+    if found is None:
+        assert first is not None
+        raise first
+    return found
+
+
+def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | os.PathLike[str], *, smallest_batch: int = 1,
+           batch_multiple: int | None = None) -> Step:
     """Writes a training step to `path` (the module), with its signature (.json) and initial state (.npz) beside it.
 
     step:   `step(state, batch)` gives the next state and the loss, one number; or those and a dictionary of further
@@ -188,6 +227,8 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
             open.
     smallest_batch: how many examples every batch has at least, where the step takes some of them by a number (lax.top_k over them). What
             holds from some number on that `batch` has is found, and refused for smaller ones by `distc compile`.
+    batch_multiple: what each replica's number of examples is a multiple of, where the step takes the batch apart into equal parts (x.reshape(4, -1, 8),
+            jnp.split, x[:n // 2]). Is found where `batch` can be divided so.
     """
     import jax
     from jax import export as jax_export
@@ -218,21 +259,22 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
 
     _write_library_calls()
 
-    def write(least: int) -> tuple[Any, list[Any]]:
-        (size,) = jax_export.symbolic_shape("b", constraints=[f"b >= {least}"] if least > 1 else [])
+    def write(multiple: int, least: int) -> tuple[Any, list[Any], str]:
+        (size,) = jax_export.symbolic_shape("b" if multiple == 1 else f"{multiple}*b", constraints=[f"b >= {least}"] if least > 1 else [])
         specs = [jax.ShapeDtypeStruct((size, *leaf.shape[1:]), jax.dtypes.canonicalize_dtype(leaf.dtype)) for _, leaf in batch_leaves]
         symbolic = jax.tree.unflatten(batch_structure, specs)
         # Unused arguments stay: each leaf of the state is one.
-        return jax_export.export(with_examples_at_once(step, state, symbolic), platforms=(_PLATFORM,),
-                                 disabled_checks=[jax_export.DisabledSafetyCheck.custom_call(CHECK_OF_INDICES)])(state, symbolic), specs
+        jitted, sizes = with_examples_at_once(step, state, symbolic)
+        return jax_export.export(jitted, platforms=(_PLATFORM,),
+                                 disabled_checks=[jax_export.DisabledSafetyCheck.custom_call(CHECK_OF_INDICES)])(state, symbolic), specs, sizes
 
     most = min((leaf.shape[0] for _, leaf in batch_leaves if isinstance(leaf.shape[0], int)), default=0)
     with _with_ways_out(), without_calls() as calls:
-        smallest_batch, (exported, specs) = _write_for_enough(write, smallest_batch, most)
+        multiple, smallest_batch, (exported, specs, _) = _write_for_parts(write, smallest_batch, most, batch_multiple)
     if calls:
         warn_of_calls(stacklevel=2)
     shapes = jax.eval_shape(step, state, jax.tree.unflatten(
-        batch_structure, [jax.ShapeDtypeStruct((max(8, smallest_batch), *spec.shape[1:]), spec.dtype) for spec in specs]))
+        batch_structure, [jax.ShapeDtypeStruct((-(-max(8, smallest_batch) // multiple) * multiple, *spec.shape[1:]), spec.dtype) for spec in specs]))
     if not isinstance(shapes, tuple) or len(shapes) not in (2, 3):
         raise ValueError("the step gives (state, loss) or (state, loss, fetches)")
     if jax.tree.structure(shapes[0]) != state_structure:
@@ -263,6 +305,8 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
                  "initial": path.with_suffix(".npz").name}
     if smallest_batch > 1:
         signature["smallest_batch"] = smallest_batch
+    if multiple > 1:
+        signature["batch_multiple"] = multiple
     path.write_text(_get_text(exported.mlir_module()))
     path.with_suffix(".json").write_text(json.dumps(signature, indent=1) + "\n")
     with open(path.with_suffix(".npz"), "wb") as file:

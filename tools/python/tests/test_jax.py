@@ -1,3 +1,5 @@
+import json
+
 import pytest
 
 jax = pytest.importorskip("jax")
@@ -279,8 +281,76 @@ def test_gradients_of_embeddings_are_rows(tmp_path, optimizer, strategy, process
         np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-5)
 
 
+def accumulate(w, x):
+    """Microbatches by hand."""
+    def add(total, part):
+        value, gradient = jax.value_and_grad(lambda w: jnp.tanh(part @ w).var())(w)
+        return (total[0] + value, total[1] + gradient), None
+    (value, gradient), _ = lax.scan(add, (0.0, jnp.zeros_like(w)), x.reshape(4, -1, 3))
+    return value / 4 + jnp.sum(w * lax.stop_gradient(gradient))
+
+
+def contrast(w, x):
+    """Two views of each example, as SimCLR has them."""
+    z = jnp.concatenate(jnp.split(x, 2)[::-1]) * w
+    n = x.shape[0] // 2
+    others = jnp.concatenate([jnp.arange(n) + n, jnp.arange(n)])
+    return -jnp.take_along_axis(jax.nn.log_softmax(jnp.where(jnp.eye(2 * n, dtype=bool), -9.0, z @ z.T)), others[:, None], 1).mean()
+
+
+@pytest.mark.parametrize("loss,multiple", [
+    (accumulate, 4), (contrast, 2),
+    (lambda w, x: sum(jnp.tanh(part @ w).var() for part in jnp.split(x, 3)), 3),
+    (lambda w, x: ((x[:x.shape[0] // 2] @ w) * jnp.sin(x[x.shape[0] // 2:] @ w)).mean(), 2),
+    (lambda w, x: jnp.tanh((x[0::2] - x[1::2]) @ w).var(), 2),
+    (lambda w, x: jnp.tanh((x.reshape(-1, 4, 3) - x.reshape(-1, 4, 3).mean(1, keepdims=True)) @ w).std(1).mean(), 4),
+    (lambda w, x: (jnp.roll(x @ w, x.shape[0] // 2) * jnp.tanh(x @ w)).mean(), 2),
+    (lambda w, x: jnp.tanh(x.at[:x.shape[0] // 4].multiply(0.5).at[x.shape[0] // 2:].set(x[:x.shape[0] // 2]) @ w).var(), 4),
+    (lambda w, x: lax.map(lambda row: jnp.tanh(row @ w), x, batch_size=2).var(), 2),
+    (lambda w, x: (x[jax.random.permutation(jax.random.key(0), x.shape[0])] @ w * jnp.tanh(x @ w)).mean(), None),
+])
+def test_equal_parts_of_the_batch(tmp_path, loss, multiple):
+    def step(w, batch):
+        value, gradient = jax.value_and_grad(loss)(w, batch["x"])
+        return w - 0.3 * gradient, value
+
+    w, data = jnp.asarray([0.7, -0.2, 0.4]), {"x": np.random.RandomState(0).randn(48, 3).astype("f")}
+    exported = distc.jax.export(step, w, {"x": data["x"][:24]}, tmp_path / "step.mlir")
+    assert json.loads((tmp_path / "step.json").read_text()).get("batch_multiple") == multiple
+    losses, last = models.train_here(step, w, data, 24, 3)
+    for replicas in (1, 2):
+        result = distc.compile(exported, batch=24, replicas=replicas).train(data, 3)
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(result.state, last, rtol=1e-5, atol=1e-6)
+
+
+def test_parts_that_a_batch_has_not(tmp_path):
+    def step(w, batch):
+        return w - batch["x"].reshape(4, -1, 3).std(0).mean(0), (batch["x"] @ w).mean()
+
+    w, data = jnp.ones(3), {"x": np.random.RandomState(0).randn(16, 3).astype("f")}
+    with pytest.raises(NotImplementedError, match="batch_multiple"):
+        distc.jax.export(step, w, {"x": data["x"][:6]}, tmp_path / "step.mlir")
+    exported = distc.jax.export(step, w, {"x": data["x"][:6]}, tmp_path / "step.mlir", batch_multiple=4)
+    with pytest.raises(distc.CompileError, match="a --batch that is a multiple of 8"):
+        distc.compile(exported, batch=12, replicas=2)
+    np.testing.assert_allclose(distc.compile(exported, batch=16, replicas=2).train(data, 1).state, step(w, data)[0], rtol=1e-5)
+
+
+def test_many_examples_in_random_order(tmp_path):
+    """From 1626 on JAX sorts them twice."""
+    def step(w, batch):
+        return w + batch[jax.random.permutation(jax.random.key(0), batch.shape[0])][0], (batch * w).mean()
+
+    data = np.random.RandomState(0).randn(1626, 3).astype("f")
+    exported = distc.jax.export(step, jnp.ones(3), data, tmp_path / "step.mlir")
+    for batch in (2, 1624, 1626):
+        result = distc.compile(exported, batch=batch, replicas=2).train(data[:batch], 1)
+        np.testing.assert_allclose(result.state, step(jnp.ones(3), data[:batch])[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize("loss,way", [
-    (lambda w, x: (x.reshape(2, -1, 3).std(0) @ w).mean(), "as one example"),
+    (lambda w, x: (x.reshape(5, -1, 3).std(0) @ w).mean(), "as one example"),
     (lambda w, x: jax.lax.top_k((x @ w)[:, 0], 9)[0].mean(), "weights that are zero"),
     (lambda w, x: jnp.linalg.eigvals(w.T @ w).real.mean() * x.mean(), "'eig'.*symmetric"),
 ])
