@@ -76,6 +76,15 @@ Converter::Form Converter::findForm(StringRef name) {
       {"stablehlo.shift_right_arithmetic", {&C::shift, 2}},
       {"stablehlo.optimization_barrier", {&C::identity}},
       {"stablehlo.custom_call", {&C::customCall}},
+      // What devices do together, of one device.
+      {"stablehlo.all_reduce", {&C::ofOneDevice}},
+      {"stablehlo.all_gather", {&C::ofOneDevice}},
+      {"stablehlo.all_to_all", {&C::ofOneDevice}},
+      {"stablehlo.reduce_scatter", {&C::ofOneDevice}},
+      {"stablehlo.collective_broadcast", {&C::ofOneDevice}},
+      {"stablehlo.collective_permute", {&C::ofOneDevice}},
+      {"stablehlo.partition_id", {&C::numberOfDevice, 0}},
+      {"stablehlo.replica_id", {&C::numberOfDevice, 0}},
       // Where values should be kept, which the strategy says here.
       {"sdy.sharding_constraint", {&C::identity, 1}},
       {"sdy.propagation_barrier", {&C::identity, 1}},

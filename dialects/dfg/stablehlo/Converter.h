@@ -135,6 +135,8 @@ private:
   template <typename Op> Result elementwise(mlir::Operation *op, Values operands, Builder &g);
   template <typename Op> Result predicate(mlir::Operation *op, Values operands, Builder &g);
   Result identity(mlir::Operation *op, Values operands, Builder &g);
+  Result ofOneDevice(mlir::Operation *op, Values operands, Builder &g);
+  Result numberOfDevice(mlir::Operation *op, Values operands, Builder &g);
   Result constant(mlir::Operation *op, Values operands, Builder &g);
   Result compare(mlir::Operation *op, Values operands, Builder &g);
   Result convertElements(mlir::Operation *op, Values operands, Builder &g);
@@ -248,7 +250,7 @@ private:
   Value combineSegments(Builder &g, Combination combination, Value rows, Value values, Value ids, Value count,
                         bool isUnsigned);
   /// `sizes` elements along each axis (-1: all of them) from `starts`.
-  Result takeSlice(Builder &g, Value x, llvm::ArrayRef<Value> starts, llvm::ArrayRef<int64_t> sizes);
+  Result takeSlice(Builder &g, Value x, llvm::ArrayRef<Value> starts, llvm::ArrayRef<Dim> sizes);
   Result dynamicSlice(mlir::Operation *op, Values operands, Builder &g);
   Result dynamicUpdateSlice(mlir::Operation *op, Values operands, Builder &g);
   // ---- ControlFlow.cpp ------------------------------------------------------------------------------------------

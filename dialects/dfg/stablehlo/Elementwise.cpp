@@ -42,6 +42,35 @@ Converter::Result Converter::constant(Operation *op, Values, Builder &g) {
 
 Converter::Result Converter::identity(Operation *, Values operands, Builder &) { return operands; }
 
+/// How many devices a step that JAX wrote is for, by the module's attributes.
+static int64_t countDevices(ModuleOp module) {
+  int64_t count = 1;
+  for (StringRef name : {"mhlo.num_partitions", "mhlo.num_replicas"})
+    if (auto devices = module->getAttrOfType<IntegerAttr>(name))
+      count *= devices.getInt();
+  return count;
+}
+
+Converter::Result Converter::ofOneDevice(Operation *op, Values operands, Builder &g) {
+  StringRef name = op->getName().stripDialect();
+  auto groups =
+      op->getAttrOfType<DenseIntElementsAttr>(name == "collective_permute" ? "source_target_pairs" : "replica_groups");
+  const bool isOne = countDevices(source) == 1 && groups &&
+                     (name == "collective_permute" ? groups.getNumElements() == 2 : groups.getNumElements() == 1) &&
+                     groups.isSplat() && groups.getSplatValue<APInt>().isZero() &&
+                     op->getResultTypes() == op->getOperandTypes();
+  if (!isOne)
+    return fail(g, "is one of several devices (jax.pmap, shard_map over a mesh): export what one device does, with a "
+                   "mesh of one; distc makes replicas of it");
+  return operands;
+}
+
+Converter::Result Converter::numberOfDevice(Operation *op, Values, Builder &g) {
+  if (countDevices(source) != 1)
+    return fail(g, "asks which one of several devices it runs on: export what one device does");
+  return one(g, g.scalar(elementOfResult(op), 0));
+}
+
 // ---- Broadcast operands ------------------------------------------------------------------------------------------
 
 void Converter::narrow(Builder &, Values &operands) {

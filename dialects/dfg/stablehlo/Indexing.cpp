@@ -417,18 +417,18 @@ std::optional<Converter::Result> Converter::scatterAtKnownPlace(Builder &g, Valu
       window.size() != shape->size())
     return std::nullopt;
   Values starts(shape->size(), g.integer(0));
-  Ints taken(shape->size(), -1);
+  Dims taken(shape->size(), Dim(-1));
   bool isWide = false;
   for (auto [axis, place] : llvm::zip(indexMap, *places)) {
     if (axis < 0 || axis >= static_cast<int64_t>(shape->size()) || !(*shape)[axis].isConstant() ||
         !window[axis].isConstant() || place < 0 || place + window[axis].getConstant() > (*shape)[axis].getConstant())
       return std::nullopt;
     starts[axis] = g.integer(place);
-    taken[axis] = window[axis].getConstant();
-    isWide |= taken[axis] > 1;
+    taken[axis] = window[axis];
+    isWide |= taken[axis].getConstant() > 1;
   }
   for (auto [axis, size] : llvm::enumerate(*shape))
-    if (taken[axis] == -1 && !(window[axis] == size))
+    if (taken[axis] == Dim(-1) && !(window[axis] == size))
       return std::nullopt;
   if (!isWide)
     return std::nullopt;
@@ -734,39 +734,46 @@ FailureOr<Place> getPlace(dfg::GraphBuilder &g, Value start, int64_t size, int64
 }
 
 /// Among the examples of the batch, of which there are at least as many as are taken.
-FailureOr<Place> getPlaceInBatch(dfg::GraphBuilder &g, Value x, int64_t axis, Value start, int64_t taken) {
+/// A size as a scalar.
+Value getSize(dfg::GraphBuilder &g, Dim size, Value like) {
+  return size.isConstant() ? g.integer(size.getConstant()) : g.reshape(g.sizes({size}, like), {});
+}
+
+FailureOr<Place> getPlaceInBatch(dfg::GraphBuilder &g, Value x, int64_t axis, Value start, Dim taken) {
   if (g.shapes.getConstant(start) == 0)
     return Place{std::nullopt, g.integers({0})};
   Type type = g.elementOf(start);
-  Value last = g.sub(g.sizeOf(x, axis, type), g.scalar(type, static_cast<double>(taken)));
+  Value last = g.sub(g.sizeOf(x, axis, type), g.cast(getSize(g, taken, x), type));
   return Place{std::nullopt, g.expandDims(g.minimum(g.maximum(start, g.scalar(type, 0)), last), 0)};
 }
 
-Value getRange(dfg::GraphBuilder &g, int64_t size) {
-  return g.make<dfg::RangeOp>({g.integer(0), g.integer(size), g.integer(1)});
+Value getRange(dfg::GraphBuilder &g, Dim size, Value like) {
+  return g.make<dfg::RangeOp>({g.integer(0), getSize(g, size, like), g.integer(1)});
 }
 
 } // namespace
 
-Converter::Result Converter::takeSlice(Builder &g, Value x, ArrayRef<Value> starts, ArrayRef<int64_t> sizes) {
+Converter::Result Converter::takeSlice(Builder &g, Value x, ArrayRef<Value> starts, ArrayRef<Dim> sizes) {
   FailureOr<Dims> shape = g.getShape(x);
   if (failed(shape) || sizes.size() != shape->size() || starts.size() != shape->size())
     return fail(g, "does not say how much it takes of each axis");
   for (auto [axis, size] : llvm::enumerate(*shape)) {
-    int64_t taken = sizes[axis];
-    if (taken == -1 || size == Dim(taken))
+    const Dim taken = sizes[axis];
+    if (taken == Dim(-1) || size == taken)
       continue;
-    FailureOr<Place> place = size.isConstant() ? getPlace(g, starts[axis], size.getConstant(), taken)
+    if (size.isConstant() && !taken.isConstant())
+      return fail(g, "takes as many elements as the batch has of an axis that has not");
+    FailureOr<Place> place = size.isConstant() ? getPlace(g, starts[axis], size.getConstant(), taken.getConstant())
                                                : getPlaceInBatch(g, x, axis, starts[axis], taken);
     if (failed(place))
       return failure();
     if (place->known) {
-      x = g.slice(x, axis, *place->known, taken);
+      x = g.slice(x, axis, *place->known, taken.getConstant());
       continue;
     }
     Value rows = place->value;
-    if (taken != 1)
-      rows = g.add(rows, g.cast(getRange(g, taken), Builder::elementOf(rows)));
+    if (!(taken == Dim(1)))
+      rows = g.add(rows, g.cast(getRange(g, taken, x), Builder::elementOf(rows)));
     x = g.gather(x, rows, axis);
   }
   return one(g, x);
@@ -775,7 +782,8 @@ Converter::Result Converter::takeSlice(Builder &g, Value x, ArrayRef<Value> star
 Converter::Result Converter::dynamicSlice(Operation *op, Values operands, Builder &g) {
   for (unsigned i = 1; i < operands.size(); ++i)
     operands[i] = asIndices(g, op, i, operands[i]);
-  return takeSlice(g, operands[0], ArrayRef(operands).drop_front(), getInts(op, "slice_sizes"));
+  Ints sizes = getInts(op, "slice_sizes");
+  return takeSlice(g, operands[0], ArrayRef(operands).drop_front(), Dims(sizes.begin(), sizes.end()));
 }
 
 Converter::Result Converter::dynamicUpdateSlice(Operation *op, Values operands, Builder &g) {
@@ -802,11 +810,12 @@ Converter::Result Converter::dynamicUpdateSlice(Operation *op, Values operands, 
   for (auto [axis, size] : llvm::enumerate(*shape)) {
     if (size == (*part)[axis])
       continue;
-    if (!(*part)[axis].isConstant())
+    const Dim taken = (*part)[axis];
+    if (!taken.isKnown() || (size.isConstant() && !taken.isConstant()))
       return fail(g, "updates some of the examples of the batch");
-    const int64_t taken = (*part)[axis].getConstant();
-    FailureOr<Place> place = size.isConstant() ? getPlace(g, operands[2 + axis], size.getConstant(), taken)
-                                               : getPlaceInBatch(g, x, axis, operands[2 + axis], taken);
+    FailureOr<Place> place = size.isConstant()
+                                 ? getPlace(g, operands[2 + axis], size.getConstant(), taken.getConstant())
+                                 : getPlaceInBatch(g, x, axis, operands[2 + axis], taken);
     if (failed(place))
       return failure();
     axes.push_back(axis);
@@ -828,16 +837,16 @@ Converter::Result Converter::dynamicUpdateSlice(Operation *op, Values operands, 
   // For each element, which one of the update it is, if it is one.
   Value isUpdated, rows = update;
   for (auto [axis, place] : llvm::zip(axes, places)) {
-    int64_t taken = (*part)[axis].getConstant();
+    Value taken = getSize(g, (*part)[axis], update);
     Value start = place.known ? g.integer(*place.known) : g.cast(place.value, g.builder.getI32Type());
     Value inside = g.sub(g.positions(x, axis, g.builder.getI32Type()), start);
-    Value is = g.both(g.lessEqual(g.integer(0), inside), g.less(inside, g.integer(taken)));
+    Value is = g.both(g.lessEqual(g.integer(0), inside), g.less(inside, taken));
     Dims along(shape->size(), Dim(1));
     along[axis] = (*shape)[axis];
     is = g.reshape(is, along);
     isUpdated = isUpdated ? g.both(isUpdated, is) : is;
-    if (taken > 1)
-      rows = g.gather(rows, g.minimum(g.maximum(inside, g.integer(0)), g.integer(taken - 1)), axis);
+    if (!((*part)[axis] == Dim(1)))
+      rows = g.gather(rows, g.minimum(g.maximum(inside, g.integer(0)), g.sub(taken, g.integer(1))), axis);
   }
   return one(g, g.select(isUpdated, rows, x));
 }

@@ -333,13 +333,13 @@ Converter::Result Converter::realDynamicSlice(Operation *op, Values operands, Bu
   if (first && last && succeeded(whole) && first->size() == whole->size() && last->size() == whole->size() &&
       shapes.getConstants(operands[3]) == SmallVector<int64_t>(whole->size(), 1)) {
     // Some of the last examples: by number, where the batch has as many.
-    Ints sizes;
+    Dims sizes;
     for (auto [size, from, to] : llvm::zip(*whole, *first, *last)) {
       const Dim taken = to - from;
       if (from == Dim(0) && to == size)
         sizes.push_back(-1);
       else if (taken.isConstant() && taken.getConstant() >= 0)
-        sizes.push_back(taken.getConstant());
+        sizes.push_back(taken);
     }
     if (!shapes.getConstants(operands[1]) && sizes.size() == whole->size()) {
       Values starts;
@@ -359,15 +359,27 @@ Converter::Result Converter::realDynamicSlice(Operation *op, Values operands, Bu
       return failure();
     if (llvm::any_of(*strides, [](int64_t stride) { return stride != 1; }))
       return fail(g, "takes every so many-th element from where data say");
-    Ints sizes;
+    // So many from there on, or an end that is known.
+    auto sum = operands[2].getDefiningOp<dfg::AddV2Op>();
+    std::optional<Dims> counts;
+    for (unsigned side : {0, 1})
+      if (sum && sum->getOperand(side) == operands[1])
+        counts = shapes.getElements(sum->getOperand(1 - side));
+    Dims sizes;
     for (auto [axis, size] : llvm::enumerate(*shape)) {
       std::optional<Dims> begin = shapes.getElements(operands[1]), limit = shapes.getElements(operands[2]);
       bool isAll = begin && limit && (*begin)[axis] == Dim(0) && (*limit)[axis] == size;
+      if (!isAll && type.isDynamicDim(axis) && counts && counts->size() == shape->size() &&
+          (*counts)[axis].isMultipleOfBatch() && (size - (*counts)[axis]).growsWithBatch() &&
+          (size - (*counts)[axis]).getSmallest() >= 0) {
+        sizes.push_back((*counts)[axis]);
+        continue;
+      }
       if (!isAll && type.isDynamicDim(axis))
         return fail(
             g, "takes some of the examples of the batch; take them by number: x[(jnp.arange(n) + k) % n] in place of "
                "jnp.roll(x, -k, 0), and of x[k:] with weights that are zero for the last");
-      sizes.push_back(isAll ? -1 : type.getDimSize(axis));
+      sizes.push_back(isAll ? Dim(-1) : Dim(type.getDimSize(axis)));
     }
     Values starts;
     for (size_t axis = 0; axis < shape->size(); ++axis)

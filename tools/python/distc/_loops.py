@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bisect
 import contextlib
+import functools
 import math
 from typing import Any, Callable, Iterator
 from unittest import mock
@@ -189,6 +190,9 @@ def _evaluate(jaxpr: Any, constants: list[Any], arguments: list[Any]) -> list[An
         if results is None and name in _CALLS and any(_has_loops(part) for part in _get_parts(eqn.params)):
             called = eqn.params[_CALLS[name]]
             results = _evaluate(_get_jaxpr(called), called.consts if isinstance(called, core.ClosedJaxpr) else [], operands)
+        if results is None and name == "shard_map" and eqn.params["mesh"].size == 1 and _has_loops(eqn.params["jaxpr"]):
+            inside = functools.partial(lambda jaxpr, *values: _evaluate(jaxpr, [], list(values)), eqn.params["jaxpr"])
+            results = jax.shard_map(inside, mesh=eqn.params["mesh"], in_specs=tuple(eqn.params["in_specs"]), out_specs=list(eqn.params["out_specs"]), check_vma=False)(*operands)
         if results is None:
             params = eqn.primitive.get_bind_params(eqn.params)
             functions, params = params if isinstance(params, tuple) else ((), params)

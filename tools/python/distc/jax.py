@@ -179,6 +179,15 @@ def _write_for_enough(write: Callable[[int], Any], least: int, most: int) -> tup
     raise first
 
 
+def _on_one_device(step: Callable[[Any, Any], Any], axes: tuple[str, ...]) -> Callable[[Any, Any], Any]:
+    """`step` with axes of devices, of which there is one: lax.pmean over it changes nothing."""
+    import jax
+
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:1]).reshape((1,) * len(axes)), axes)
+    every = jax.sharding.PartitionSpec()
+    return jax.shard_map(step, mesh=mesh, in_specs=every, out_specs=every, check_vma=False)
+
+
 # What the size of an open batch was divided by: floordiv(b, 2), mod(3*b, - 12).
 _QUOTIENT = re.compile(r"(?:floordiv|mod)\((?:(\d+)\*)?b(?: [-+] \d+)?, (?:- )?(\d+)\)")
 
@@ -236,6 +245,9 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     from distc._debug import warn_of_calls, without_calls
     from distc._loops import with_examples_at_once
 
+    if pathlib.PurePath(getattr(getattr(step, "__code__", None), "co_filename", "")).parts[-3:] == ("jax", "_src", "pmap.py"):
+        raise NotImplementedError("the step is one of several devices (jax.pmap): give the function that jax.pmap is given, with a state and a batch that have no axis of devices. "
+                                  "lax.pmean by its axis_name is of one device then, and distc makes replicas of it")
     path = pathlib.Path(path)
     if path.suffix != ".mlir":
         raise ValueError(f"the path of a step ends in .mlir, but is '{path}'")
@@ -268,9 +280,21 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
         return jax_export.export(jitted, platforms=(_PLATFORM,),
                                  disabled_checks=[jax_export.DisabledSafetyCheck.custom_call(CHECK_OF_INDICES)])(state, symbolic), specs, sizes
 
+    axes: list[str] = []
+    given = step
     most = min((leaf.shape[0] for _, leaf in batch_leaves if isinstance(leaf.shape[0], int)), default=0)
     with _with_ways_out(), without_calls() as calls:
-        multiple, smallest_batch, (exported, specs, _) = _write_for_parts(write, smallest_batch, most, batch_multiple)
+        while True:
+            try:
+                multiple, smallest_batch, (exported, specs, _) = _write_for_parts(write, smallest_batch, most, batch_multiple)
+                break
+            except NameError as error:
+                # The step of one device out of a jax.pmap or shard_map over several.
+                axis = re.search(r"unbound axis name: ([^\s.]+)", str(error))
+                if axis is None or axis[1] in axes:
+                    raise
+                axes.append(axis[1])
+                step = _on_one_device(given, tuple(axes))
     if calls:
         warn_of_calls(stacklevel=2)
     shapes = jax.eval_shape(step, state, jax.tree.unflatten(

@@ -307,6 +307,7 @@ def contrast(w, x):
     (lambda w, x: (jnp.roll(x @ w, x.shape[0] // 2) * jnp.tanh(x @ w)).mean(), 2),
     (lambda w, x: jnp.tanh(x.at[:x.shape[0] // 4].multiply(0.5).at[x.shape[0] // 2:].set(x[:x.shape[0] // 2]) @ w).var(), 4),
     (lambda w, x: lax.map(lambda row: jnp.tanh(row @ w), x, batch_size=2).var(), 2),
+    (lambda w, x: lax.scan(lambda c, i: (c + lax.dynamic_slice_in_dim(jnp.tanh(x * w), i * (x.shape[0] // 4), x.shape[0] // 4).std(), None), 0.0, jnp.arange(4))[0], 4),
     (lambda w, x: (x[jax.random.permutation(jax.random.key(0), x.shape[0])] @ w * jnp.tanh(x @ w)).mean(), None),
 ])
 def test_equal_parts_of_the_batch(tmp_path, loss, multiple):
@@ -322,6 +323,33 @@ def test_equal_parts_of_the_batch(tmp_path, loss, multiple):
         result = distc.compile(exported, batch=24, replicas=replicas).train(data, 3)
         np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-7)
         np.testing.assert_allclose(result.state, last, rtol=1e-5, atol=1e-6)
+
+
+def test_steps_of_one_device_of_several(tmp_path):
+    """Out of a jax.pmap: what is over its axis is of one device. Loops over the examples as well."""
+    def step(w, batch):
+        def loss(w):
+            x = batch["x"] - lax.pmean(batch["x"].mean(0), "devices")
+            x = x * jax.random.bernoulli(jax.random.fold_in(jax.random.key(0), lax.axis_index("devices")), 0.9, x.shape)
+            return lax.scan(lambda c, row: (c + jnp.tanh(row @ w), None), 0.0, x)[0] / x.shape[0]
+
+        value, gradient = jax.value_and_grad(loss)(w)
+        return w - 0.3 * lax.pmean(gradient, axis_name="devices"), lax.psum(value, "devices")
+
+    mesh, every, rows = jax.sharding.Mesh(np.array(jax.devices()[:1]), ("devices",)), jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("devices")
+    sharded = jax.shard_map(step, mesh=mesh, in_specs=(every, rows), out_specs=every, check_vma=False)
+    w, data = jnp.asarray([0.7, -0.2, 0.4]), {"x": np.random.RandomState(0).randn(16, 3).astype("f")}
+    losses, last = models.train_here(sharded, w, data, 8, 4)
+    for each in (step, sharded):
+        result = distc.compile(distc.jax.export(each, w, {"x": data["x"][:8]}, tmp_path / "step.mlir"), batch=8, replicas=2).train(data, 4)
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-7)
+        np.testing.assert_allclose(result.state, last, rtol=1e-5, atol=1e-6)
+    with pytest.raises(NotImplementedError, match="give the function that jax.pmap is given"):
+        distc.jax.export(jax.pmap(step, axis_name="devices"), w[None], {"x": data["x"][None]}, tmp_path / "step.mlir")
+    several = (tmp_path / "step.mlir").read_text().replace("mhlo.num_partitions = 1", "mhlo.num_partitions = 2")
+    (tmp_path / "step.mlir").write_text(several)
+    with pytest.raises(distc.CompileError, match="several devices"):
+        distc.compile(tmp_path / "step.mlir", batch=8)
 
 
 def test_parts_that_a_batch_has_not(tmp_path):
