@@ -242,6 +242,7 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     import jax
     from jax import export as jax_export
 
+    from distc._comparisons import watched_comparisons
     from distc._debug import warn_of_calls, without_calls
     from distc._loops import with_examples_at_once
 
@@ -270,19 +271,24 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
         raise ValueError("each array of the batch has as many examples, but " + ", ".join(f"'{name}' has {count}" for count, name in counts.items()))
 
     _write_library_calls()
+    most = min((leaf.shape[0] for _, leaf in batch_leaves if isinstance(leaf.shape[0], int)), default=0)
 
     def write(multiple: int, least: int) -> tuple[Any, list[Any], str]:
         (size,) = jax_export.symbolic_shape("b" if multiple == 1 else f"{multiple}*b", constraints=[f"b >= {least}"] if least > 1 else [])
         specs = [jax.ShapeDtypeStruct((size, *leaf.shape[1:]), jax.dtypes.canonicalize_dtype(leaf.dtype)) for _, leaf in batch_leaves]
         symbolic = jax.tree.unflatten(batch_structure, specs)
         # Unused arguments stay: each leaf of the state is one.
-        jitted, sizes = with_examples_at_once(step, state, symbolic)
-        return jax_export.export(jitted, platforms=(_PLATFORM,),
-                                 disabled_checks=[jax_export.DisabledSafetyCheck.custom_call(CHECK_OF_INDICES)])(state, symbolic), specs, sizes
+        with watched_comparisons() as comparisons:
+            jitted, sizes = with_examples_at_once(step, state, symbolic)
+            exported = jax_export.export(jitted, platforms=(_PLATFORM,),
+                                         disabled_checks=[jax_export.DisabledSafetyCheck.custom_call(CHECK_OF_INDICES)])(state, symbolic)
+        if most and most % multiple == 0:
+            for comparison in comparisons:
+                comparison.check(most // multiple)
+        return exported, specs, sizes
 
     axes: list[str] = []
     given = step
-    most = min((leaf.shape[0] for _, leaf in batch_leaves if isinstance(leaf.shape[0], int)), default=0)
     with _with_ways_out(), without_calls() as calls:
         while True:
             try:

@@ -606,3 +606,19 @@ def test_a_step_that_is_read_takes_trees_by_their_names(tmp_path):
     np.testing.assert_array_equal(executable.train({"x/0": batch["x"][0], "x/1": batch["x"][1], "y": batch["y"]}, 2).losses, losses)
     with pytest.raises(ValueError, match="got x/0, y"):
         executable.train({"x": batch["x"][:1], "y": batch["y"]}, 2)
+
+
+@pytest.mark.parametrize("examples, asks, refused", [(6, lambda n: n % 3 == 0, True), (4, lambda n: n % 3 == 0, False), (4, lambda n: n != 4, True), (4, lambda n: n == 1, False)])
+def test_question_about_the_size_of_the_batch(tmp_path, examples, asks, refused):
+    """In Python, which JAX answers with no for an open size."""
+    def step(state, batch):
+        x = batch["x"]
+        loss = jnp.mean((x * state["w"]) ** 2) * (2.0 if asks(x.shape[0]) else 1.0)
+        return {"w": state["w"] - loss}, loss
+
+    export = lambda: distc.jax.export(step, {"w": jnp.ones(2)}, {"x": np.ones((examples, 2), np.float32)}, tmp_path / "step.mlir")
+    if not refused:
+        export()
+        return
+    with pytest.raises(NotImplementedError, match="asks in Python whether a size that follows from the batch's"):
+        export()
