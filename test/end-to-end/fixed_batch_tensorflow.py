@@ -15,7 +15,7 @@ WIDTH = 28
 tf, _ = need_tensorflow()
 ACCEPTED, ODD = {}, {}
 # Of two rows a 2 that is the batch's size is any number.
-OF_FOUR = ("as_many_times", "copies_for_rows", "half_of_few")
+OF_FOUR = ("copies_for_rows", "half_of_few")
 
 
 def accepted(function):

@@ -1208,8 +1208,8 @@ bool BatchFlow::mayCountRows(Operation *op) const {
     return false;
   Value x = op->getOperand(0), y = op->getOperand(1);
   if (op->hasTrait<dfg::Divides>())
-    return isMean(x) && fixed.findRows(y);
-  return llvm::isa<dfg::MulOp>(op) && ((isMean(x) && fixed.findRows(y)) || (isMean(y) && fixed.findRows(x)));
+    return isMean(x) && fixed.findRows(op, y);
+  return llvm::isa<dfg::MulOp>(op) && ((isMean(x) && fixed.findRows(op, y)) || (isMean(y) && fixed.findRows(op, x)));
 }
 
 Operation *BatchFlow::findDecision(Operation *op) const {

@@ -822,11 +822,9 @@ void FixedBatch::noteOtherTerms(Value sum, Value divisor, AxisOf axisOf) {
 }
 
 /// The constant that `value` is, if its magnitude `is` so and it was not seen to count terms.
-Operation *FixedBatch::findNumber(Value value, llvm::function_ref<bool(double)> is) const {
-  // A batch of fewer has its size's number everywhere.
-  constexpr int64_t kFewest = 4;
+Operation *FixedBatch::findNumber(Value value, llvm::function_ref<bool(double)> is, int64_t fewest) const {
   Value constant = getConstant(value);
-  if (size < kFewest || !constant || counted.contains(constant) || shared.contains(constant))
+  if (size < fewest || !constant || counted.contains(constant) || shared.contains(constant))
     return nullptr;
   auto number = getNumber(constant);
   return number && *number != 0 && is(std::abs(*number)) ? constant.getDefiningOp() : nullptr;
@@ -914,8 +912,11 @@ Operation *FixedBatch::findSize(Value value) const {
   return findNumber(value, [&](double x) { return isNear(x, rows) || isNear(1 / x, rows); });
 }
 
-Operation *FixedBatch::findRows(Value value) const {
-  return findNumber(value, [&](double x) { return isNear(x, static_cast<double>(size)); });
+Operation *FixedBatch::findRows(Operation *op, Value value) const {
+  // Of two rows every square's gradient has their number.
+  return isOfGradient(op, value)
+             ? nullptr
+             : findNumber(value, [&](double x) { return isNear(x, static_cast<double>(size)); }, /*fewest=*/2);
 }
 
 bool FixedBatch::addsCopies(Operation *op, const dfg::ShapeContext &shapes) const {

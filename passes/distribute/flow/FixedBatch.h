@@ -100,8 +100,9 @@ public:
   /// The constant that `value` is, if it is the batch's size, or one by it, and was not seen to count terms; else null.
   mlir::Operation *findSize(mlir::Value value) const;
 
-  /// The constant that `value` is, if it is the batch's size and was not seen to count terms; else null.
-  mlir::Operation *findRows(mlir::Value value) const;
+  /// The constant that `value` is, which `op` multiplies or divides by, if it is the batch's size and was not seen to
+  /// count terms; else null.
+  mlir::Operation *findRows(mlir::Operation *op, mlir::Value value) const;
   /// Whether `op`, a sum along the first axis, adds up as many copies of something as there are rows.
   bool addsCopies(mlir::Operation *op, const dfg::ShapeContext &shapes) const;
 
@@ -145,7 +146,8 @@ private:
   bool isOfFewRows(mlir::Operation *op, double number) const;
   bool isOfGradient(mlir::Operation *op, mlir::Value two) const;
   bool countsTerms(mlir::Value constant, mlir::Value sum, bool isShare, AxisOf axisOf);
-  mlir::Operation *findNumber(mlir::Value value, llvm::function_ref<bool(double)> is) const;
+  /// Of `fewest` rows and more: a batch of fewer has its size's number everywhere.
+  mlir::Operation *findNumber(mlir::Value value, llvm::function_ref<bool(double)> is, int64_t fewest = 4) const;
   bool isAlongBatch(mlir::Value value, mlir::Value copies) const;
 
   llvm::DenseSet<mlir::Operation *> makers;

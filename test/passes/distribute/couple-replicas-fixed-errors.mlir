@@ -145,3 +145,25 @@ module attributes {dist.strategy = #dist.strategy<"">} {
     dfg.apply_gradient_descent %v, %mean, %total : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
   }
 }
+
+// -----
+
+// Also of two rows, where the same number is the gradient's of a square.
+module attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "step"} {
+    %x = dfg.placeholder : () -> tensor<2xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %two = dfg.const dense<2.0> : tensor<f32> : tensor<f32> loc("two")
+    %mean = dfg.mean %x, %zero : (tensor<2xf32>, tensor<1xi32>) -> tensor<f32> loc("mean")
+    %slope = dfg.mul %mean, %two : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("slope")
+    %square = dfg.square %mean : (tensor<f32>) -> tensor<f32> loc("square")
+    %other = dfg.mean %x, %zero : (tensor<2xf32>, tensor<1xi32>) -> tensor<f32> loc("other")
+    // expected-error@unknown {{node 'total' combines a mean over the batch with a number that may be the batch's size, which the graph fixes to the 2 rows of each replica}}
+    %total = dfg.mul %other, %two : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("total")
+    %sum = dfg.add_v2 %slope, %total : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("sum")
+    %v = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    dfg.apply_gradient_descent %v, %mean, %sum : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
+  }
+}
