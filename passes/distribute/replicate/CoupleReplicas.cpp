@@ -10,6 +10,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/flow/BatchConversions.h"
+#include "passes/distribute/flow/FixedDecisions.h"
 #include "passes/distribute/replicate/HalfRange.h"
 #include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
@@ -750,10 +751,14 @@ private:
     SmallVector<Value> fetched;
     forEachFetch(graph, [&](Operation *, Value value) { fetched.push_back(value); });
     llvm::DenseSet<Operation *> ofFetches = Coupler::findNeeded(fetched);
+    auto isNeeded = [&](Operation *op) { return step.contains(op) || ofFetches.contains(op); };
+    if (flow.getFixedBatch())
+      if (Operation *decided = findFixedDecision(graph, flow.getFixedBatch(), isNeeded))
+        return refuseDecision(decided->getLoc(), dfg::getNodeName(decided), flow);
     for (Operation &op : graph.getBody().front()) {
-      if ((step.contains(&op) || ofFetches.contains(&op)) && flow.findDecision(&op))
+      if (isNeeded(&op) && flow.findDecision(&op))
         return refuseDecision(op.getLoc(), dfg::getNodeName(&op), flow);
-      if ((step.contains(&op) || ofFetches.contains(&op)) && flow.mayCountRows(&op))
+      if (isNeeded(&op) && flow.mayCountRows(&op))
         return op.emitError()
                << "node '" << dfg::getNodeName(&op) << "' "
                << (llvm::isa<dfg::SumOp>(op) ? "adds up copies whose number"

@@ -167,3 +167,84 @@ module attributes {dist.strategy = #dist.strategy<"">} {
     dfg.apply_gradient_descent %v, %mean, %sum : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
   }
 }
+
+// -----
+
+// Control flow that an export keeps: a condition in the body of a loop, by the rows of a shape that the body has as a constant.
+module attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.func @more(%y: tensor<f32>) -> tensor<i1> {
+    %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    %more = dfg.greater %y, %one : (tensor<f32>, tensor<f32>) -> tensor<i1> loc("is_more")
+    dfg.return %more : tensor<i1>
+  }
+  dfg.func @halve(%y: tensor<f32>) -> tensor<f32> {
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+    %next = dfg.mul %y, %half : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("half")
+    dfg.return %next : tensor<f32>
+  }
+  dfg.func @body(%y: tensor<f32>) -> tensor<f32> {
+    %shape = dfg.const dense<[8, 3]> : tensor<2xi32> : tensor<2xi32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32>
+    %nine = dfg.const dense<9> : tensor<i32> : tensor<i32>
+    %rows = dfg.strided_slice %shape, %zero, %one, %one {shrink_axis_mask = 1} : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("rows")
+    %many = dfg.greater %rows, %nine : (tensor<i32>, tensor<i32>) -> tensor<i1> loc("many")
+    %next = dfg.opaque "StatelessIf"(%many, %y) {tf = {then_branch = #dfg.func<@halve, {}>, else_branch = #dfg.func<@halve, {}>}} : (tensor<i1>, tensor<f32>) -> tensor<f32> loc("if")
+    dfg.return %next : tensor<f32>
+  }
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "step"} {
+    %x = dfg.placeholder : () -> tensor<8x3xf32> loc("x")
+    %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    %mean = dfg.mean %x, %axes : (tensor<8x3xf32>, tensor<2xi32>) -> tensor<f32> loc("mean")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("read")
+    // expected-error@unknown {{'loop' is decided by a number that may be the size of the batch, which the graph fixes to the 8 rows of each replica}}
+    %rate = dfg.opaque "StatelessWhile"(%w) {tf = {cond = #dfg.func<@more, {}>, body = #dfg.func<@body, {}>}} : (tensor<f32>) -> tensor<f32> loc("loop")
+    dfg.apply_gradient_descent %h, %rate, %mean : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
+  }
+}
+
+// -----
+
+// A loop that counts to the rows, which it is given; and one that asks of them what holds of any number of replicas.
+module attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.func @below(%i: tensor<i32>, %n: tensor<i32>, %y: tensor<f32>) -> tensor<i1> {
+    %below = dfg.less %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1> loc("below")
+    dfg.return %below : tensor<i1>
+  }
+  dfg.func @some(%i: tensor<i32>, %n: tensor<i32>, %y: tensor<f32>) -> tensor<i1> {
+    %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+    %none = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %more = dfg.greater %y, %one : (tensor<f32>, tensor<f32>) -> tensor<i1> loc("more")
+    %any = dfg.greater %n, %none : (tensor<i32>, tensor<i32>) -> tensor<i1> loc("any")
+    %both = dfg.logical_and %more, %any : (tensor<i1>, tensor<i1>) -> tensor<i1> loc("both")
+    dfg.return %both : tensor<i1>
+  }
+  dfg.func @body(%i: tensor<i32>, %n: tensor<i32>, %y: tensor<f32>) -> (tensor<i32>, tensor<i32>, tensor<f32>) {
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+    %next = dfg.add_v2 %i, %one : (tensor<i32>, tensor<i32>) -> tensor<i32> loc("next")
+    %less = dfg.mul %y, %half : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("less")
+    dfg.return %next, %n, %less : tensor<i32>, tensor<i32>, tensor<f32>
+  }
+  dfg.variable @w : tensor<f32> {trainable}
+  dfg.graph attributes {train_op = "step"} {
+    %x = dfg.placeholder : () -> tensor<8x3xf32> loc("x")
+    %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    %shape = dfg.const dense<[8, 3]> : tensor<2xi32> : tensor<2xi32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32>
+    %begin = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %rows = dfg.strided_slice %shape, %zero, %one, %one {shrink_axis_mask = 1} : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("rows")
+    %mean = dfg.mean %x, %axes : (tensor<8x3xf32>, tensor<2xi32>) -> tensor<f32> loc("mean")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("read")
+    %first:3 = dfg.opaque "StatelessWhile"(%begin, %rows, %w) {tf = {cond = #dfg.func<@some, {}>, body = #dfg.func<@body, {}>}} : (tensor<i32>, tensor<i32>, tensor<f32>) -> (tensor<i32>, tensor<i32>, tensor<f32>) loc("while_some")
+    // expected-error@unknown {{'while_below' is decided by a number that may be the size of the batch}}
+    %rate:3 = dfg.opaque "StatelessWhile"(%begin, %rows, %first#2) {tf = {cond = #dfg.func<@below, {}>, body = #dfg.func<@body, {}>}} : (tensor<i32>, tensor<i32>, tensor<f32>) -> (tensor<i32>, tensor<i32>, tensor<f32>) loc("while_below")
+    dfg.apply_gradient_descent %h, %rate#2, %mean : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
+  }
+}
