@@ -459,6 +459,11 @@ private:
       if (isOfOneLoss(item.value)) {
         if (flow.isEstimated() || policies.replicas == 1)
           return reduceOfOneLoss(item);
+        // Beside a penalty, the average is that of the means and the penalty.
+        if (isSumOfMeans(item.value)) {
+          walkThrough(item.value.getDefiningOp(), item.update);
+          return success();
+        }
         return refuse(item,
                       "is a function of one batch's values, of which each replica has its share's part, and over "
                       "accumulate_steps batches its average is wanted; take accumulate_steps=1, or coupling=replica");
@@ -467,6 +472,25 @@ private:
       return success();
     }
     return success();
+  }
+
+  /// Whether a value is a sum of means over the batch, and of what no batch has a part in: of several batches' the
+  /// average is that sum of the means' averages.
+  bool isSumOfMeans(Value value, int depth = 12) const {
+    const Flow &at = flow.get(value);
+    switch (at.kind) {
+    case Flow::Partial:
+      return at.zero || at.scale == 0;
+    case Flow::Replicated:
+      return (at.zero || at.scale == 0) && !coupled.contains(value);
+    case Flow::Sharded:
+      return false;
+    case Flow::Local:
+      break;
+    }
+    Operation *op = value.getDefiningOp();
+    return depth > 0 && llvm::isa_and_present<dfg::AddOp, dfg::AddV2Op, dfg::AddNOp, dfg::SubOp, dfg::IdentityOp>(op) &&
+           llvm::all_of(op->getOperands(), [&](Value operand) { return isSumOfMeans(operand, depth - 1); });
   }
 
   /// Whether a value is computed from the rows or indices of a sparse gradient by what works on rows.

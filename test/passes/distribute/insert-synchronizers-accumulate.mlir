@@ -157,3 +157,32 @@ module @mean_of_gathered attributes {dist.strategy = #dist.strategy<"accumulate_
     dfg.group {control = ["update"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// The gradients of a weight that is used twice, and of its penalty: the batches' average is that of the gradients, beside the penalty's.
+// CHECK-LABEL: @tied_with_penalty
+module @tied_with_penalty attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph attributes {train_op = "update", loss = "loss"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %rate = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("rate")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %old = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("old")
+    %y = dfg.mul %x, %old : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("y")
+    %loss = dfg.mean %y, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+    // CHECK: %[[FIRST:.*]] = dfg.mean {{.*}} loc("first")
+    // CHECK: %[[SECOND:.*]] = dfg.mean {{.*}} loc("second")
+    // CHECK: %[[A:.*]]:2 = dist.accumulate mean of 2 (%[[FIRST]], %[[SECOND]])
+    // CHECK: %[[R:.*]]:2 = dist.all_reduce mean bucket 0 group 0 (%[[A]]#0, %[[A]]#1)
+    %first = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("first")
+    %second = dfg.mean %y, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("second")
+    %penalty = dfg.mul %old, %rate : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("penalty")
+    // CHECK: dfg.add_n %[[R]]#0, %[[R]]#1, %{{.*}} loc("gradient")
+    %gradient = dfg.add_n %first, %second, %penalty : (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("gradient")
+    dfg.apply_gradient_descent %w, %rate, %gradient : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update")
+  }
+}
