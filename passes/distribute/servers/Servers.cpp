@@ -9,6 +9,8 @@
 #include "mlir/IR/IRMapping.h"
 #include "passes/distribute/servers/Roles.h"
 #include "passes/distribute/servers/UpdatePlacement.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -31,6 +33,7 @@ public:
         return failure();
       found[&op] = findWhereKnown(&op);
     }
+    leaveOut();
     late = dfg::findBehind(block, [&](Operation *op) { return isInStep(op) && llvm::isa<dfg::UpdateInterface>(op); });
     SmallVector<Operation *> readers;
     for (Operation &op : block) {
@@ -83,7 +86,6 @@ private:
   /// What nothing takes, and only control edges name, is where its operands are: an exit of a gradient's loop, of whose
   /// result the server alone knows.
   void markDeadEnds() {
-    llvm::DenseSet<Operation *> deadEnds;
     for (Operation &op : llvm::reverse(block))
       if (!getPlace(&op) && isMemoryEffectFree(&op) &&
           llvm::all_of(op.getUsers(), [&](Operation *user) { return deadEnds.contains(user); }))
@@ -138,6 +140,10 @@ private:
         operand.set(getThere(operand.get(), place));
         continue;
       }
+      if (!isInStep(op) && deadEnds.contains(op)) {
+        leftOut.insert(op);
+        return success();
+      }
       // The chief initializes what servers hold, whatever it needs for that.
       if (!isInStep(op)) {
         op->setAttr(dist::kPlaceAttr, placement.getChief());
@@ -146,6 +152,53 @@ private:
       operand.set(send(operand.get(), op, place));
     }
     return success();
+  }
+
+  /// Takes out what no endpoint needs and no task has all of: a summary of gradients that several servers make.
+  void leaveOut() {
+    if (leftOut.empty())
+      return;
+    NumberedNodes nodes(graph);
+    llvm::BitVector needed(nodes.size());
+    SmallVector<unsigned> endpoints = nodes.findEndpoints(graph);
+    for (unsigned endpoint : endpoints)
+      needed.set(endpoint);
+    nodes.close(needed, endpoints, llvm::BitVector(nodes.size(), true));
+    for (size_t next = 0; next < leftOut.size(); ++next)
+      for (Operation *user : leftOut[next]->getUsers())
+        leftOut.insert(user);
+    // What is needed is an error where that is looked for.
+    for (unsigned number = 0; number < nodes.size(); ++number)
+      if (needed[number] && leftOut.contains(nodes[number]))
+        return;
+    Operation *first = leftOut.front();
+    InFlightDiagnostic remark = first->emitRemark() << "node '" << dfg::getNodeName(first) << "'";
+    if (leftOut.size() > 1)
+      remark << " and " << leftOut.size() - 1 << " more that are computed of it are";
+    else
+      remark << " is";
+    remark << " left out of the graph: no endpoint needs it, and no task has all that it is computed of, values of "
+              "several servers, or of a server and of workers (a summary of gradients that are processed)";
+    llvm::StringSet<> gone;
+    for (Operation *op : leftOut)
+      gone.insert(dfg::getNodeName(op));
+    for (Operation &op : block) {
+      SmallVector<Attribute> kept(dfg::getControl(&op));
+      const size_t before = kept.size();
+      llvm::erase_if(kept, [&](Attribute name) { return gone.contains(llvm::cast<StringAttr>(name).getValue()); });
+      if (kept.size() == before)
+        continue;
+      if (kept.empty())
+        op.removeAttr(dfg::kControlAttr);
+      else
+        op.setAttr(dfg::kControlAttr, builder.getArrayAttr(kept));
+    }
+    for (Operation *op : leftOut)
+      op->dropAllUses();
+    for (Operation *op : leftOut) {
+      found.erase(op);
+      op->erase();
+    }
   }
 
   /// `value` as the server computes it: its nodes move there, or are copied where workers need them too.
@@ -325,6 +378,9 @@ private:
   const UpdatePlacement &placement;
   OpBuilder builder;
   llvm::DenseMap<Operation *, Where> found;
+  /// What nothing takes, and of that, what no task has all of, with what is computed of it.
+  llvm::DenseSet<Operation *> deadEnds;
+  llvm::SetVector<Operation *> leftOut;
   llvm::StringSet<> named; // by control edges
   /// What runs behind an update of its own step. A worker's copy does not have the new value before the step's end.
   llvm::DenseSet<Operation *> late;

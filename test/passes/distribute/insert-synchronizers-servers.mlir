@@ -168,3 +168,36 @@ module @rate_by_the_loss attributes {dist.strategy = #dist.strategy<"node_config
     dfg.assign_sub %h, %step : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update")
   }
 }
+
+// -----
+
+// A norm of gradients that two servers process, which no endpoint needs (a summary): no task has all of it, and it is left out.
+// CHECK-LABEL: @summary_of_two_servers
+// CHECK: dfg.square {{.*}}dist.place = #dist.place<"ps" 0>{{.*}} loc("square_v")
+// CHECK-NOT: loc("norm")
+// CHECK-NOT: loc("root")
+// CHECK: dfg.group {control = ["update_v", "update_w", "synchronization/tokens"]}
+module @summary_of_two_servers attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+  dist.topology @cluster replicas 2 [
+    #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
+    #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]
+  dfg.variable @v : tensor<f32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @w : tensor<f32> {trainable, dist.place = #dist.place<"ps" 1>}
+  dfg.graph attributes {train_op = "train"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %hv = dfg.var_handle @v : !dfg.ref<tensor<f32>> loc("v")
+    %hw = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %gv = dfg.mean %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("gv")
+    %gw = dfg.mean %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("gw")
+    %pv = dfg.tanh %gv : (tensor<f32>) -> tensor<f32> loc("pv")
+    %pw = dfg.tanh %gw : (tensor<f32>) -> tensor<f32> loc("pw")
+    %nv = dfg.square %pv : (tensor<f32>) -> tensor<f32> loc("square_v")
+    %nw = dfg.square %pw : (tensor<f32>) -> tensor<f32> loc("square_w")
+    %norm = dfg.add_v2 %nv, %nw : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("norm")
+    %root = dfg.sqrt %norm : (tensor<f32>) -> tensor<f32> loc("root")
+    dfg.assign_sub %hv, %pv : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update_v")
+    dfg.assign_sub %hw, %pw : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("update_w")
+    dfg.group {control = ["update_v", "update_w"]} : () -> () loc("train")
+  }
+}
