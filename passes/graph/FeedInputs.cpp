@@ -6,6 +6,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "mlir/Pass/PassManager.h"
+#include "passes/graph/EndpointNodes.h"
 #include "passes/graph/Passes.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -190,11 +191,44 @@ private:
   llvm::StringSet<> names;
 };
 
+/// Features that are still parsed in the graph, where an endpoint needs them: what is made of them is of no use to
+/// know.
+LogicalResult refuseOpenFeatures(dfg::GraphOp graph) {
+  EndpointNodes nodes(graph);
+  FailureOr<DenseSet<Operation *>> needed = nodes.collect(nodes.findEndpoints());
+  if (failed(needed))
+    return failure();
+  for (auto op : graph.getBody().getOps<dfg::OpaqueOp>()) {
+    const bool isSecond = op.getOp() == "ParseExampleV2";
+    if (!needed->contains(op) || (!isSecond && op.getOp() != "ParseExample"))
+      continue;
+    const int64_t sparse = getInteger(op, isSecond ? "num_sparse" : "Nsparse");
+    SmallVector<StringRef> keys;
+    for (unsigned i = 0; i < (isSecond ? 1 : sparse); ++i)
+      if (2 + i < op->getNumOperands())
+        llvm::append_range(keys, getStrings(op->getOperand(2 + i)).value_or(ArrayRef<StringRef>()));
+    InFlightDiagnostic error = op.emitError() << "node '" << dfg::getNodeName(op) << "' parses ";
+    if (static_cast<int64_t>(keys.size()) == sparse && sparse > 0) {
+      error << (sparse == 1 ? "the feature" : "features")
+            << " of a length that each example has its own of (VarLenFeature): ";
+      llvm::interleaveComma(keys, error, [&](StringRef key) { error << "'" << key << "'"; });
+    } else {
+      error << "features that are no numbers of a fixed length";
+    }
+    return error << "; an executable reads features of a fixed length: pad them (FixedLenFeature), or have the graph "
+                    "begin behind the parsing, with placeholders";
+  }
+  return success();
+}
+
 struct FeedInputs : impl::FeedInputsBase<FeedInputs> {
   void runOnOperation() override {
     bool fed = false;
-    for (auto graph : getOperation().getOps<dfg::GraphOp>())
+    for (auto graph : getOperation().getOps<dfg::GraphOp>()) {
       fed |= InputFeeder(graph).run();
+      if (failed(refuseOpenFeatures(graph)))
+        return signalPassFailure();
+    }
     if (!fed)
       return;
     // What follows from the inputs' shapes was not known before.
