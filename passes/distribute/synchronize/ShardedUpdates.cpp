@@ -112,8 +112,10 @@ private:
       return "its gradient is sparse";
     dfg::VariableOp variable = variables.lookup(candidate.variable);
     auto type = variable ? llvm::dyn_cast<RankedTensorType>(variable.getType()) : RankedTensorType();
-    if (!type || !type.hasStaticShape() || type.getNumElements() == 0)
+    if (!type || !type.hasStaticShape())
       return "its size is not known";
+    if (type.getNumElements() == 0)
+      return "it has no elements";
     for (Operation *user : users[candidate.variable])
       if (user != update && llvm::isa<dfg::UpdateInterface, dfg::OpaqueOp, dfg::CallOp>(user) &&
           (llvm::isa<dfg::AssignOp>(user) ? isInStepAsKnown(user) : isInStep(user)))
