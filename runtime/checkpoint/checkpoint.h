@@ -114,8 +114,8 @@ public:
   explicit CheckpointManager(const std::string &directory, int keep = 5);
 
   // Writes D/ckpt-STEP by calling `write`, then the state file, then deletes those
-  // D/ckpt-N that are older than `keep`; whatever else the state file names stays. Where it throws (a full disk), the
-  // older checkpoints and the state file are as they were. Returns the prefix. `input`: what D/ckpt-STEP.input is to
+  // D/ckpt-N that are older than `keep`; whatever else the state file names stays. Where there are more than `keep`
+  // already, those go before. Where it throws (a full disk), the others and the state file are as they were. Returns the prefix. `input`: what D/ckpt-STEP.input is to
   // hold; "": there is none.
   std::string save(int64_t step, const std::function<void(CheckpointWriter &)> &write, const std::string &input = "");
 
@@ -130,6 +130,8 @@ public:
   void clear();
 
 private:
+  void removeSurplus() const;
+
   std::string directory;
   int keep;
 };

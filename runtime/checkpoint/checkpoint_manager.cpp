@@ -154,9 +154,33 @@ void CheckpointManager::removeTemporaries() const {
       fs::remove(file.path(), ignored);
 }
 
+// More than a run keeps are there where it goes on with fewer, or in another's folder: on a disk that is full of them
+// no checkpoint could be written before they go. As many stay as are kept, of those that can be read.
+void CheckpointManager::removeSurplus() const {
+  CheckpointState state = readState(directory);
+  if (keep <= 0 || std::count_if(state.all.begin(), state.all.end(), isOwn) <= keep)
+    return;
+  std::vector<std::string> kept, old;
+  int found = 0;
+  for (auto it = state.all.rbegin(); it != state.all.rend(); ++it)
+    if (isOwn(*it) && std::find(kept.begin(), kept.end(), *it) == kept.end()) {
+      (found == keep ? old : kept).push_back(*it);
+      found += found < keep && isComplete(directory + "/" + *it);
+    }
+  if (old.empty())
+    return;
+  // Before the state, for which there may be no room; who reads it looks for what it names.
+  for (const std::string &path : old)
+    removeCheckpoint(directory + "/" + path);
+  std::erase_if(state.all,
+                [&](const std::string &path) { return std::find(old.begin(), old.end(), path) != old.end(); });
+  writeState(directory, state);
+}
+
 std::string CheckpointManager::save(int64_t step, const std::function<void(CheckpointWriter &)> &write,
                                     const std::string &input) {
   removeTemporaries();
+  removeSurplus();
   std::string name = std::string(kName) + std::to_string(step), prefix = directory + "/" + name;
   {
     CheckpointWriter writer(prefix);

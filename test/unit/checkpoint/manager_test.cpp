@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "checkpoint/checkpoint.h"
+#include "core/error.h"
 #include "drt/drt.h"
 #include "test/unit/checkpoint/support.h"
 #include "test/unit/support/mutants.h"
@@ -86,6 +87,20 @@ TEST_CASE("what a run that was killed left of its oldest checkpoints goes with t
   CHECK(readFile(folder / "checkpoint") == "model_checkpoint_path: \"ckpt-4\"\n"
                                            "all_model_checkpoint_paths: \"ckpt-3\"\n"
                                            "all_model_checkpoint_paths: \"ckpt-4\"\n");
+}
+
+TEST_CASE("more checkpoints than are kept go before the next one is written, which may need their room") {
+  Folder folder;
+  for (int64_t step : {1, 2, 3, 4, 5})
+    CheckpointManager(folder.path, 0).save(step, writeStep);
+  const auto fail = [](CheckpointWriter &) { throw Error("no space left on device"); };
+  // What cannot be read is none of those that are kept.
+  writeFile(folder / "ckpt-5.index", "torn");
+  CHECK_THROWS(CheckpointManager(folder.path, 2).save(6, fail));
+  CHECK(indexes(folder) == std::set<std::string>{"ckpt-3.index", "ckpt-4.index", "ckpt-5.index"});
+  CHECK(CheckpointManager(folder.path, 2).latest() == folder / "ckpt-4");
+  CheckpointManager(folder.path, 2).save(6, writeStep);
+  CHECK(indexes(folder) == std::set<std::string>{"ckpt-5.index", "ckpt-6.index"});
 }
 
 TEST_CASE("keep 0 keeps all") {
