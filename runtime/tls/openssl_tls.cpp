@@ -130,7 +130,13 @@ public:
     SSL_CTX_set_mode(context, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
     SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, nullptr);
     // A key that needs a password is refused, and nobody asked for it.
-    SSL_CTX_set_default_passwd_cb(context, [](char *, int, int, void *) { return -1; });
+    bool needsPassword = false;
+    SSL_CTX_set_default_passwd_cb(context, [](char *, int, int, void *needed) {
+      if (needed)
+        *static_cast<bool *>(needed) = true;
+      return -1;
+    });
+    SSL_CTX_set_default_passwd_cb_userdata(context, &needsPassword);
     ERR_clear_error();
     if (SSL_CTX_load_verify_file(context, files.authority.c_str()) != 1)
       refuseFile("--tls-ca", files.authority);
@@ -139,8 +145,15 @@ public:
     if (SSL_CTX_use_PrivateKey_file(context, files.key.c_str(), SSL_FILETYPE_PEM) != 1) {
       if (ERR_GET_REASON(ERR_peek_last_error()) == X509_R_KEY_VALUES_MISMATCH)
         throw Error("--tls-key " + files.key + " is not the key of --tls-cert " + files.certificate, 2);
+      if (needsPassword)
+        throw Error(
+            "--tls-key " + files.key +
+                " is encrypted, and nobody is asked for its password: give a key that has none, which its owner "
+                "alone may read (openssl pkey -in KEY -out PLAIN)",
+            2);
       refuseFile("--tls-key", files.key);
     }
+    SSL_CTX_set_default_passwd_cb_userdata(context, nullptr);
     if (SSL_CTX_check_private_key(context) != 1)
       throw Error("--tls-key " + files.key + " is not the key of --tls-cert " + files.certificate, 2);
     checkName(SSL_CTX_get0_param(context), files.name);

@@ -154,6 +154,8 @@ def wrong_files():
         old = authority.flags("old", days=0)
         text = folder / "text.pem"
         text.write_text("no certificate\n")
+        locked = folder / "locked.pem"
+        must(["openssl", "pkey", "-in", key, "-aes256", "-passout", "pass:secret", "-out", locked])
         time.sleep(1.1)  # the old one is
         found = []
         for flags, status, said in (
@@ -161,6 +163,7 @@ def wrong_files():
                 (["--tls-cert", folder / "absent.pem", "--tls-key", key, "--tls-ca", ca], 2, "No such file"),
                 (["--tls-cert", text, "--tls-key", key, "--tls-ca", ca], 2, "is no such PEM file"),
                 (["--tls-cert", cert, "--tls-key", text, "--tls-ca", ca], 2, "is no such PEM file"),
+                (["--tls-cert", cert, "--tls-key", locked, "--tls-ca", ca], 2, "is encrypted, and nobody is asked for its password"),
                 (["--tls-cert", cert, "--tls-key", key, "--tls-ca", text], 2, "--tls-ca"),
                 (["--tls-cert", cert, "--tls-key", other_key, "--tls-ca", ca], 2, "is not the key of --tls-cert"),
                 ([*foreign[:-1], ca], 2, "would be refused by tasks with --tls-ca"),
