@@ -148,6 +148,10 @@ class Compiling:
     def disk_full_while_writing_the_executable(self, folder):
         return refused(self._compile(LINREG.graph, folder), ["train"], folder=folder, preexec_fn=small_files(20_000))
 
+    def disk_full_while_writing_a_page(self, folder):
+        command = [DISTC, "compile", LINREG.graph, "--batch", 12, "--emit=html", "-o", folder / "plan.html"]
+        return refused(command, ["plan.html", "File too large"], folder=folder, preexec_fn=small_files(20_000))
+
 
 class CommandLines:
     """What both programs refuse with status 2."""

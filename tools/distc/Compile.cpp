@@ -119,8 +119,9 @@ int writeText(Session &session, const CompileOptions &options, llvm::function_re
   print(file->os());
   file->os().flush();
   if (file->os().has_error()) {
+    const std::string why = file->os().error().message();
     file->os().clear_error();
-    return session.fail("cannot write '" + path + "'");
+    return session.fail("cannot write '" + path + "': " + why);
   }
   file->keep();
   return kDone;
