@@ -33,6 +33,7 @@ struct Fetched {
   std::vector<Part> parts; // of what is joined: of each batch each replica's
   std::vector<double>
       total; // of sums and means over a batch: the sum over the examples; over the batches where there are none
+  std::vector<std::optional<double>> alike; // … the number that each batch gave, where all gave the same
 };
 
 // A fetch of one batch.
@@ -126,11 +127,19 @@ Value valueOf(const TaskRuntime &task, int32_t replicas, const drt_fetch &fetch)
   const auto part = [&](int32_t replica) { return static_cast<const char *>(task.fetched(replica, fetch)); };
   Value value;
   if (isAveraged(fetch)) {
-    const double scale = fetch.join == DRT_JOIN_SUM ? 1 : 1.0 / replicas;
     value.numbers.resize(count);
-    for (int32_t r = 0; r < replicas; ++r)
-      for (int64_t i = 0; i < count; ++i)
-        value.numbers[i] += valueAt(type.dtype, part(r), i) * scale;
+    for (int64_t i = 0; i < count; ++i) {
+      const double own = valueAt(type.dtype, part(0), i);
+      double sum = own;
+      bool differs = false;
+      for (int32_t r = 1; r < replicas; ++r) {
+        const double other = valueAt(type.dtype, part(r), i);
+        sum += other;
+        differs |= other != own;
+      }
+      // What all replicas have alike (a maximum over the batch) is their mean, to the last bit.
+      value.numbers[i] = fetch.join == DRT_JOIN_SUM ? sum : differs ? sum / replicas : own;
+    }
     return value;
   }
   const int64_t rows = type.rank > 0 ? type.shape[fetch.axis] : 1;
@@ -141,8 +150,13 @@ Value valueOf(const TaskRuntime &task, int32_t replicas, const drt_fetch &fetch)
 
 void addBatch(Fetched &f, const Value &value, int64_t examples, bool first) {
   f.total.resize(value.numbers.size());
-  for (size_t i = 0; i < value.numbers.size(); ++i)
+  if (first)
+    f.alike.assign(value.numbers.begin(), value.numbers.end());
+  for (size_t i = 0; i < value.numbers.size(); ++i) {
     f.total[i] += value.numbers[i] * static_cast<double>(examples);
+    if (i < f.alike.size() && f.alike[i] != value.numbers[i])
+      f.alike[i].reset();
+  }
   if (f.fetch->join == DRT_JOIN_CONCAT)
     f.parts.insert(f.parts.end(), value.parts.begin(), value.parts.end());
   else if (first && !value.parts.empty())
@@ -199,6 +213,7 @@ void addPartialBatch(Fetched &f, const FilledUp &one, const FilledUp &other, int
   bool right = true;
   if (isAveraged(fetch)) {
     f.total.resize(one.with.numbers.size());
+    f.alike.clear();
     for (size_t i = 0; i < f.total.size(); ++i) {
       const auto sum = [&](const FilledUp &by) { return batch * by.with.numbers[i] - fillers * by.filler.numbers[i]; };
       const double scale = batch * (std::abs(one.with.numbers[i]) + std::abs(one.filler.numbers[i]) +
@@ -227,6 +242,9 @@ void conclude(Fetched &f, const Feeder &feeder) {
   const bool batched = feeder.batch() > 0;
   for (double &value : f.total)
     value /= batched ? static_cast<double>(feeder.examples()) : 1;
+  // Their mean, which no rounding may change.
+  for (size_t i = 0; batched && f.fetch->join != DRT_JOIN_SUM && i < f.alike.size(); ++i)
+    f.total[i] = f.alike[i].value_or(f.total[i]);
   if (f.fetch->join != DRT_JOIN_CONCAT)
     return;
   const int64_t rows = countRows(f.parts);

@@ -31,9 +31,40 @@ def evaluates(replicas):
     return found
 
 
+GRAPH = """
+dfg.graph attributes {loss = "loss:0", fetches = ["largest:0", "any:0"]} {
+  %x = dfg.placeholder : () -> tensor<?xf64> loc("x")
+  %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+  %limit = dfg.const dense<4.0> : tensor<f64> : tensor<f64> loc("limit")
+  %loss = dfg.mean %x, %zero : (tensor<?xf64>, tensor<1xi32>) -> tensor<f64> loc("loss")
+  %largest = dfg.max %x, %zero : (tensor<?xf64>, tensor<1xi32>) -> tensor<f64> loc("largest")
+  %beyond = dfg.greater %x, %limit : (tensor<?xf64>, tensor<f64>) -> tensor<?xi1> loc("beyond")
+  %any = dfg.any %beyond, %zero : (tensor<?xi1>, tensor<1xi32>) -> tensor<i1> loc("any")
+}
+"""
+
+
+def largest(replicas):
+    """What replicas have alike is what each of them has, to the last bit."""
+    found = []
+    with Folder() as folder:
+        (folder / "graph.mlir").write_text(GRAPH)
+        must([DISTC, "compile", folder / "graph.mlir", "--replicas", replicas, "--batch", 3 * replicas, "-o", folder / "train"])
+        for seed in range(20):
+            x = np.random.default_rng(seed).normal(size=3 * replicas) * 3
+            np.savez(folder / "data.npz", x=x)
+            must([folder / "train", "--eval", "--data", folder / "data.npz", "--export-npz", folder / "out.npz"])
+            got = np.load(folder / "out.npz")
+            if got["largest:0"] != x.max() or got["any:0"] != (x > 4).any():
+                found.append(f"{got['largest:0']!r} and {got['any:0']}, not {x.max()!r} and {(x > 4).any()}")
+    return found
+
+
 if __name__ == "__main__":
     need_tools()
     checks = Checks()
     for replicas in (1, 2, 4):
         checks.check(f"fetches x{replicas}", evaluates, replicas)
+    for replicas in (3, 7):
+        checks.check(f"a maximum of {replicas} replicas", largest, replicas)
     checks.exit()
