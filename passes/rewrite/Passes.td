@@ -41,6 +41,25 @@ def FoldDistinct : Pass<"dfg-fold-distinct", "::mlir::ModuleOp"> {
   }];
 }
 
+def ReadTables : Pass<"dfg-read-tables", "::mlir::ModuleOp"> {
+  let summary = "A hash table of integers that are known is looked up by halves of its sorted keys";
+  let description = [{
+    What vocabularies of integers become (`tf.lookup.StaticHashTable`, Keras' IntegerLookup): a table that one operation fills with constant keys, and others
+    look up. In its place are the sorted keys, of which each element's place is found in as many steps as their number has bits, and the values at these places.
+    ```mlir
+    %table = dfg.opaque "HashTableV2"() : () -> tensor<!dfg.resource>
+    dfg.opaque "LookupTableImportV2"(%table, %keys, %values) : (tensor<!dfg.resource>, tensor<3xi64>, tensor<3xf32>) -> ()
+    %found = dfg.opaque "LookupTableFindV2"(%table, %x, %otherwise) : (tensor<!dfg.resource>, tensor<?xi64>, tensor<f32>) -> tensor<?xf32>
+    // becomes
+    %place = dfg.select_v2 %is_less, %behind, %before : (tensor<?xi1>, tensor<?xi32>, tensor<?xi32>) -> tensor<?xi32> // for each bit
+    %order = dfg.gather_v2 %order_of_keys, %place, %zero : (tensor<4xi32>, tensor<?xi32>, tensor<i32>) -> tensor<?xi32>
+    %value = dfg.gather_v2 %values, %order, %zero : (tensor<3xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?xf32>
+    %found = dfg.select_v2 %is_there, %value, %otherwise : (tensor<?xi1>, tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+    ```
+    Tables of strings, and those that change, stay.
+  }];
+}
+
 def FoldRows : Pass<"dfg-fold-rows", "::mlir::ModuleOp"> {
   let summary = "All rows of a tensor, in their order, are the tensor; vectors that one mask chooses are stacked";
   let description = [{

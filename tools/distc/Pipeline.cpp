@@ -33,6 +33,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     // An exported graph reads its files by itself.
     manager.addPass(createFeedInputs());
     manager.addPass(rewrite::createSpellOutOperations());
+    manager.addPass(rewrite::createReadTables());
     manager.addPass(createReadReferences());
     manager.addPass(createRaiseLoops());
     ExpandControlFlowOptions control;
