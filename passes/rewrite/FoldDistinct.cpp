@@ -101,6 +101,8 @@ struct FoldDistinct : impl::FoldDistinctBase<FoldDistinct> {
           sumOnce(Distinct{&op});
         else if (llvm::isa<dfg::ScatterAddOp, dfg::ScatterSubOp>(op))
           scatterEach(&op);
+        else if (llvm::isa<dfg::SizeOp, dfg::StridedSliceOp>(op))
+          countPlaces(&op);
       }
     }
   }
@@ -152,6 +154,57 @@ struct FoldDistinct : impl::FoldDistinctBase<FoldDistinct> {
     all->setOperand(1, values);
     all->getResult(0).setType(op->getResult(0).getType());
     op->getResult(0).replaceAllUsesWith(all->getResult(0));
+  }
+
+  /// How many distinct values there are, as a number: one more than the largest place, or none.
+  static void countPlaces(Operation *op) {
+    Value of = op->getOperand(0);
+    if (llvm::isa<dfg::StridedSliceOp>(op)) {
+      Operation *shape = of.getDefiningOp();
+      if (!llvm::isa_and_nonnull<dfg::ShapeOp>(shape) || getRank(op->getResult(0)) != 0)
+        return;
+      of = shape->getOperand(0);
+    }
+    while (of.getDefiningOp() && of.getDefiningOp()->hasTrait<dfg::Forwards>())
+      of = of.getDefiningOp()->getOperand(0);
+    std::optional<Distinct> distinct = getDistinct(of, 0);
+    if (!distinct || distinct->getDistinct() != of)
+      return;
+    // A size of a tensor may go on as one, for which its bound is enough.
+    SmallVector<OpOperand *> numbers;
+    for (OpOperand &use : op->getResult(0).getUses()) {
+      Operation *user = use.getOwner();
+      const bool isFloat = llvm::isa<dfg::CastOp>(user) &&
+                           llvm::isa<FloatType>(llvm::cast<TensorType>(user->getResult(0).getType()).getElementType());
+      if (isFloat || llvm::isa<dfg::AssignOp, dfg::AssignAddOp, dfg::AssignSubOp>(user))
+        numbers.push_back(&use);
+    }
+    if (numbers.empty())
+      return;
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    Value places = distinct->getPlaces();
+    auto locate = [&](StringRef what) {
+      return NameLoc::get(builder.getStringAttr(dfg::getNodeName(op) + "/" + what));
+    };
+    auto scalar = RankedTensorType::get({}, llvm::cast<TensorType>(places.getType()).getElementType());
+    auto number = [&](StringRef name, RankedTensorType type, int64_t value) {
+      return dfg::ConstOp::create(builder, locate(name), type,
+                                  DenseElementsAttr::get(type, builder.getIntegerAttr(type.getElementType(), value)))
+          .getResult();
+    };
+    auto make = [&](StringRef name, StringRef kind, ValueRange operands, Type type) {
+      OperationState state(locate(name), kind, operands, type);
+      return builder.create(state)->getResult(0);
+    };
+    Value axes = number("axes", RankedTensorType::get({1}, builder.getI32Type()), 0);
+    Value last = make("last", dfg::MaxOp::getOperationName(), {places, axes}, scalar);
+    Value known = make("known", dfg::MaximumOp::getOperationName(), {last, number("none", scalar, -1)}, scalar);
+    Value count = make("count", dfg::AddV2Op::getOperationName(), {known, number("one", scalar, 1)}, scalar);
+    if (count.getType() != op->getResult(0).getType())
+      count = make("cast", dfg::CastOp::getOperationName(), count, op->getResult(0).getType());
+    for (OpOperand *use : numbers)
+      use->set(count);
   }
 
   /// What has been added up at its places among distinct values is added up at their places among themselves: once is

@@ -38,6 +38,9 @@ def FoldDistinct : Pass<"dfg-fold-distinct", "::mlir::ModuleOp"> {
     %rows = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
     ```
     Nodes stay, without uses: control edges may name them.
+
+    How many distinct values there are (`tf.size(u)`), where it is a number that goes into a float or a variable and no size of a tensor, is one more than the
+    largest place: that number data decide, of which as a size only a bound is known.
   }];
 }
 

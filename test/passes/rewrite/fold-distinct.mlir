@@ -96,3 +96,23 @@ dfg.graph {
   %y = dfg.neg %rows : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("y")
   dfg.assign %table, %new {control = ["once"]} : (!dfg.ref<tensor<9x4xf32>>, tensor<9x4xf32>) -> () loc("update")
 }
+
+// -----
+
+// How many there are is a number of its own where it is no size: one more than the largest place.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[U:.*]]:2 = dfg.unique %ids
+// CHECK: %[[SIZE:.*]] = dfg.size %[[U]]#0
+// CHECK: %[[LAST:.*]] = dfg.max %[[U]]#1, %{{.*}} loc("size/last")
+// CHECK: %[[KNOWN:.*]] = dfg.maximum %[[LAST]], %{{.*}}
+// CHECK: %[[COUNT:.*]] = dfg.add_v2 %[[KNOWN]], %{{.*}} loc("size/count")
+// CHECK: dfg.cast %[[COUNT]] : (tensor<i32>) -> tensor<f32>
+// CHECK: dfg.unsorted_segment_sum %d, %[[U]]#1, %[[SIZE]]
+dfg.graph {
+  %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+  %d = dfg.placeholder : () -> tensor<?x4xf32> loc("d")
+  %u:2 = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("u")
+  %size = dfg.size %u#0 : (tensor<?xi32>) -> tensor<i32> loc("size")
+  %number = dfg.cast %size : (tensor<i32>) -> tensor<f32> loc("number")
+  %sums = dfg.unsorted_segment_sum %d, %u#1, %size : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("sums")
+}
