@@ -68,8 +68,12 @@ LogicalResult RowMasker::gather(Operation *op) {
     // The rows themselves.
     if (numbers.kind == RowNumbers::Number && numbers.among
             ? of && of->rows == numbers.among && of->axis == 0
-            : numbers.kind == RowNumbers::Number && !of && sizes->front() == at->rows->rows)
-      return replace(g, op->getResult(0), params, {at->rows, 0, of ? of->numbers : RowNumbers(), of && of->areTerms});
+            : numbers.kind == RowNumbers::Number && !of && sizes->front() == at->rows->rows) {
+      RowNumbers own = of ? of->numbers : RowNumbers();
+      if (std::optional<Dims> places = of ? std::nullopt : getAllPlaces(params))
+        own = {RowNumbers::Coordinates, 0, nullptr, *places};
+      return replace(g, op->getResult(0), params, {at->rows, 0, own, of && of->areTerms});
+    }
     if (numbers.kind == RowNumbers::Coordinate && numbers.column == 0 && sizes->front() == numbers.grid.front() &&
         (!of || (of->axis == 0 && of->rows->isPrefix)))
       return replace(g, op->getResult(0), spread(g, params, numbers.grid), {at->rows, 0, {}, of && of->areTerms});

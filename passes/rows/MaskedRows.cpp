@@ -80,6 +80,9 @@ LogicalResult RowMasker::visit(Operation *op) {
       return failure();
   if (llvm::any_of(op->getOperands(), [&](Value operand) { return isMasked(operand); }))
     return visitMasked(op);
+  // A sparse tensor that has all elements of a matrix.
+  if (dfg::getKind(op) == "SparseReshape" && getAllPlaces(op->getOperand(0)))
+    return reshapeSparse(op);
   return success();
 }
 

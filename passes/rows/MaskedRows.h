@@ -206,6 +206,7 @@ private:
   Value onGrid(Builder &g, Value value, const dfg::Dims &grid);
 
   // Sparse tensors (MaskedSparse.cpp).
+  std::optional<dfg::Dims> getAllPlaces(Value value) const;
   llvm::LogicalResult reshapeSparse(Operation *op);
   llvm::LogicalResult fillEmptyRows(Operation *op);
   llvm::LogicalResult segmentsGrad(Operation *op);

@@ -13,6 +13,54 @@ namespace distc {
 using dfg::Dim;
 using dfg::Dims;
 
+/// Where a bucketized column has its elements: [0, 0], [0, 1], ... [1, 0], ..., made of ranges that are repeated. The
+/// sizes of the matrix; none of other values.
+std::optional<Dims> RowMasker::getAllPlaces(Value value) const {
+  // Numbers stay what they are.
+  auto strip = [](Value value) {
+    while (Operation *op = value.getDefiningOp()) {
+      Type element = Builder::elementOf(value);
+      if (!llvm::isa<dfg::IdentityOp>(op) &&
+          !(llvm::isa<dfg::CastOp>(op) && (element.isInteger(32) || element.isInteger(64))))
+        break;
+      value = op->getOperand(0);
+    }
+    return value;
+  };
+  value = strip(value);
+  if (auto transpose = value.getDefiningOp<dfg::TransposeOp>()) {
+    if (shapes.getConstants(transpose->getOperand(1)) != SmallVector<int64_t>{1, 0})
+      return std::nullopt;
+    value = strip(transpose->getOperand(0));
+    auto pack = value.getDefiningOp<dfg::PackOp>();
+    if (!pack || pack.getAxis() != 0)
+      return std::nullopt;
+  }
+  auto pack = value.getDefiningOp<dfg::PackOp>();
+  const bool isTransposed = pack && pack.getAxis() == 0;
+  if (!pack || pack->getNumOperands() != 2 || (!isTransposed && pack.getAxis() != 1))
+    return std::nullopt;
+  // Columns behind each other.
+  auto tile = strip(pack->getOperand(1)).getDefiningOp<dfg::TileOp>();
+  std::optional<Dims> width = tile ? shapes.getShape(tile->getOperand(0)) : std::nullopt;
+  std::optional<Dims> times = tile ? shapes.getElements(tile->getOperand(1)) : std::nullopt;
+  if (!width || width->size() != 1 || !width->front().isConstant() || !isRange(tile->getOperand(0), width->front()) ||
+      !times || times->size() != 1)
+    return std::nullopt;
+  // Rows, each as often as there are columns.
+  auto reshape = strip(pack->getOperand(0)).getDefiningOp<dfg::ReshapeOp>();
+  auto repeat = reshape ? strip(reshape->getOperand(0)).getDefiningOp<dfg::TileOp>() : dfg::TileOp();
+  std::optional<Dims> flat = reshape ? shapes.getShape(reshape->getResult(0)) : std::nullopt;
+  std::optional<Dims> column = repeat ? shapes.getShape(repeat->getOperand(0)) : std::nullopt;
+  std::optional<Dims> often = repeat ? shapes.getElements(repeat->getOperand(1)) : std::nullopt;
+  auto expand = repeat ? strip(repeat->getOperand(0)).getDefiningOp<dfg::ExpandDimsOp>() : dfg::ExpandDimsOp();
+  if (!flat || flat->size() != 1 || !column || column->size() != 2 || column->back() != Dim(1) || !often ||
+      often->size() != 2 || often->front() != Dim(1) || often->back() != width->front() || !expand ||
+      column->front() != times->front() || !isRange(expand->getOperand(0), column->front()))
+    return std::nullopt;
+  return Dims{column->front(), width->front()};
+}
+
 /// Operands: indices, the shape, the new shape; here the same one.
 LogicalResult RowMasker::reshapeSparse(Operation *op) {
   const MaskedValue *at = getMasked(op->getOperand(0));
@@ -24,9 +72,9 @@ LogicalResult RowMasker::reshapeSparse(Operation *op) {
     open += isOpen;
     isSame = isOpen || (*to)[axis] == (*from)[axis];
   }
-  if (!at || !isSame || open > 1)
-    return refuse(op, "sparse tensors keep their shape");
-  const MaskedValue rows = *at;
+  if (!isSame || open > 1)
+    return at ? refuse(op, "sparse tensors keep their shape") : success();
+  const MaskedValue rows = at ? *at : MaskedValue();
   OpBuilder builder(op);
   Builder g(builder, shapes, op);
   if (failed(replace(g, op->getResult(0), op->getOperand(0), rows)))
@@ -43,6 +91,9 @@ LogicalResult RowMasker::fillEmptyRows(Operation *op) {
       at->numbers.kind != RowNumbers::Coordinates || at->numbers.among || at->numbers.grid.size() != 2 ||
       at->rows->repeats || !at->numbers.grid.back().isConstant() || !sizes || sizes->size() != 1)
     return refuse(op, "its elements are not chosen from those of a matrix");
+  if (std::optional<Dims> dense = shapes.getElements(op->getOperand(2));
+      !dense || dense->empty() || dense->front() != at->numbers.grid.front())
+    return refuse(op, "its shape has other rows than the matrix that its elements are chosen from");
   const Selection *rows = at->rows;
   OpBuilder builder(op);
   Builder g(builder, shapes, op);

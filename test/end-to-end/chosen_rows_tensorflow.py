@@ -239,6 +239,36 @@ def chosen_ids_and_all_ids_of_one_table(g):
     return g.loss_of(chosen + tf.gather(table, tf.cast(tf.sparse.to_dense(ids)[:, 0], tf.int32)))
 
 
+def all_ids(g, places=lambda rows, columns: (rows, columns)):
+    """As a bucketized column has its elements: ids of all places, of which a lookup takes those that are no -1."""
+    tf = g.tf
+    batch = tf.shape(g.ids)[0]
+    rows, columns = places(tf.range(batch), tf.range(3))
+    at = tf.transpose(tf.stack((tf.reshape(tf.tile(tf.expand_dims(rows, 1), [1, 3]), [-1]), tf.tile(columns, [batch]))))
+    ids = tf.SparseTensor(tf.cast(at, tf.int64), tf.cast(tf.reshape(g.ids, [-1]), tf.int64), tf.cast(tf.stack([batch, 3]), tf.int64))
+    return tf.sparse.reshape(ids, tf.cast(tf.stack([batch, -1]), tf.int64))
+
+
+@case("Adagrad")
+def ids_of_all_places(g):
+    tf = g.tf
+    return g.loss_of(tf.nn.safe_embedding_lookup_sparse(g.variable("table", ROWS, 4), all_ids(g), combiner="sqrtn") +
+                     tf.nn.safe_embedding_lookup_sparse(g.tables(2), all_ids(g), combiner="sum"))
+
+
+@case(refused="its elements are not chosen from those of a matrix")
+def ids_of_places_in_another_order(g):
+    return g.loss_of(g.tf.nn.safe_embedding_lookup_sparse(g.variable("table", ROWS, 4), all_ids(g, lambda rows, columns: (rows // 2, columns)), combiner="sum"))
+
+
+@case(refused="its shape has other rows than the matrix")
+def ids_of_more_rows_than_there_are(g):
+    tf = g.tf
+    ids = all_ids(g)
+    more = tf.SparseTensor(ids.indices, ids.values, ids.dense_shape + [1, 0])
+    return g.loss_of(tf.nn.safe_embedding_lookup_sparse(g.variable("table", ROWS, 4), more, combiner="sum")[:-1])
+
+
 @case("Momentum")
 def rows_without_ids_of_a_table_in_parts(g):
     return g.loss_of(g.tf.nn.safe_embedding_lookup_sparse(g.tables(2), g.chosen_ids(), combiner="sum"))

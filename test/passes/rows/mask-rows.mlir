@@ -518,3 +518,53 @@ module @times {
     %loss = dfg.mul %sum, %of_step : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// Places made of ranges, all of a matrix' as a bucketized column has them: chosen ones are at those of the matrix.
+// CHECK-LABEL: @all_places
+module @all_places {
+  dfg.graph attributes {loss = "loss:0"} {
+    %ids = dfg.placeholder : () -> tensor<?x2xi32> loc("ids")
+    // CHECK: %[[X:.*]] = dfg.placeholder {{.*}} loc("x")
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %zeros = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zeros")
+    %ones = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("ones")
+    %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+    %two = dfg.const dense<2> : tensor<i32> : tensor<i32> loc("two")
+    %often = dfg.const dense<[1, 2]> : tensor<2xi32> : tensor<2xi32> loc("often")
+    %swap = dfg.const dense<[1, 0]> : tensor<2xi32> : tensor<2xi32> loc("swap")
+    %flat = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32> loc("flat")
+    %shape = dfg.shape %ids : (tensor<?x2xi32>) -> tensor<2xi32> loc("shape")
+    %batch = dfg.strided_slice %shape, %zeros, %ones, %ones {shrink_axis_mask = 1 : i64} : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("batch")
+    %range = dfg.range %zero, %batch, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32> loc("range")
+    %column = dfg.expand_dims %range, %one : (tensor<?xi32>, tensor<i32>) -> tensor<?x1xi32> loc("column")
+    %twice = dfg.tile %column, %often : (tensor<?x1xi32>, tensor<2xi32>) -> tensor<?x2xi32> loc("twice")
+    %rows = dfg.reshape %twice, %flat : (tensor<?x2xi32>, tensor<1xi32>) -> tensor<?xi32> loc("rows")
+    %width = dfg.range %zero, %two, %one : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<2xi32> loc("width")
+    %times = dfg.pack %batch : (tensor<i32>) -> tensor<1xi32> loc("times")
+    %columns = dfg.tile %width, %times : (tensor<2xi32>, tensor<1xi32>) -> tensor<?xi32> loc("columns")
+    %pairs = dfg.pack %rows, %columns : (tensor<?xi32>, tensor<?xi32>) -> tensor<2x?xi32> loc("pairs")
+    %turned = dfg.transpose %pairs, %swap : (tensor<2x?xi32>, tensor<2xi32>) -> tensor<?x2xi32> loc("turned")
+    %places = dfg.cast %turned : (tensor<?x2xi32>) -> tensor<?x2xi64> loc("places")
+    %sizes = dfg.pack %batch, %two : (tensor<i32>, tensor<i32>) -> tensor<2xi32> loc("sizes")
+    %dense = dfg.cast %sizes : (tensor<2xi32>) -> tensor<2xi64> loc("dense")
+    // CHECK-NOT: "SparseReshape"
+    // CHECK-NOT: "Where"
+    %same:2 = dfg.opaque "SparseReshape"(%places, %dense, %dense) : (tensor<?x2xi64>, tensor<2xi64>, tensor<2xi64>) -> (tensor<?x2xi64>, tensor<2xi64>) loc("same")
+    %values = dfg.reshape %ids, %flat : (tensor<?x2xi32>, tensor<1xi32>) -> tensor<?xi32> loc("values")
+    // CHECK: %[[VALID:.*]] = dfg.greater_equal
+    %valid = dfg.greater_equal %values, %zero : (tensor<?xi32>, tensor<i32>) -> tensor<?xi1> loc("valid")
+    %at = dfg.opaque "Where"(%valid) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    %numbers = dfg.reshape %at, %flat : (tensor<?x1xi64>, tensor<1xi32>) -> tensor<?xi64> loc("numbers")
+    %there = dfg.gather_v2 %same#0, %numbers, %zero : (tensor<?x2xi64>, tensor<?xi64>, tensor<i32>) -> tensor<?x2xi64> loc("there")
+    %row = dfg.gather_v2 %there, %zero, %one : (tensor<?x2xi64>, tensor<i32>, tensor<i32>) -> tensor<?xi64> loc("row")
+    // The example's own x, once for each column.
+    // CHECK: dfg.expand_dims %[[X]]
+    // CHECK: %[[OWN:.*]] = dfg.identity {{.*}} loc("own")
+    %own = dfg.gather_v2 %x, %row, %zero : (tensor<?xf32>, tensor<?xi64>, tensor<i32>) -> tensor<?xf32> loc("own")
+    // CHECK: dfg.select_v2 %{{.*}}, %[[OWN]]
+    %loss = dfg.sum %own, %zero : (tensor<?xf32>, tensor<i32>) -> tensor<f32> loc("loss")
+  }
+}
