@@ -27,6 +27,7 @@ import numpy as np
 import torch
 import torch.utils.checkpoint
 from jax import lax
+from torch.optim.lr_scheduler import LRScheduler, ReduceLROnPlateau
 from torch.utils import _pytree
 from torch.utils.checkpoint import CheckpointFunction
 
@@ -34,6 +35,7 @@ from distc import jax as distc_jax
 from distc._aten import Graph, UnknownOperations, get_decompositions, stop_gradients, to_dtype
 from distc._indices import with_checked_classes
 from distc._python_state import _PARTS_OF_MODULES, PythonState
+from distc._schedules import Table
 from distc._signature import Step
 
 __all__ = ["UnknownOperations", "export", "load_state"]
@@ -51,7 +53,7 @@ def _decayed(g: Any, p: Any, h: Mapping[str, Any]) -> Any:
 
 def _sgd(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, Arrays]:
     g = _decayed(g, p, h)
-    if h["momentum"] == 0:
+    if _is_zero(h["momentum"]):
         return p - h["lr"] * g, {}
     # The first step has no dampening.
     old = s["momentum_buffer"]
@@ -59,8 +61,15 @@ def _sgd(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[Any, 
     return p - h["lr"] * (g + h["momentum"] * buffer if h["nesterov"] else buffer), {"momentum_buffer": buffer}
 
 
-def _correction(b: float, t: Any) -> Any:
+def _is_zero(number: Any) -> bool:
+    """Of one that a scheduler changes, a value, that is not known."""
+    return isinstance(number, (int, float)) and number == 0
+
+
+def _correction(b: Any, t: Any) -> Any:
     """1 - b^t as PyTorch computes it in float64: in float32 nearly all of its digits would cancel."""
+    if not isinstance(b, (int, float)):
+        return -jnp.expm1(t.astype(b.dtype) * jnp.log(b))
     return -jnp.expm1(t * math.log(b)) if b > 0 else jnp.ones_like(t)
 
 
@@ -98,7 +107,7 @@ def _rmsprop(g: Any, p: Any, s: Arrays, h: Mapping[str, Any], t: Any) -> tuple[A
         slots["grad_avg"] = s["grad_avg"] + (1 - h["alpha"]) * (g - s["grad_avg"])
         average = average - slots["grad_avg"] * slots["grad_avg"]
     step = g / (jnp.sqrt(average) + h["eps"])
-    if h["momentum"] > 0:
+    if not _is_zero(h["momentum"]):
         step = slots["momentum_buffer"] = h["momentum"] * s["momentum_buffer"] + step
     return p - h["lr"] * step, slots
 
@@ -219,28 +228,29 @@ _RULES: dict[type, tuple[Callable[..., tuple[Any, Arrays]], Callable[[Mapping[st
 
 
 def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str], trained: list[str],
-                       has_schedule: bool) -> tuple[Arrays, Callable[..., Any]]:
-    """The optimizer's state of the parameters that are trained, and the function of (gradients, state, parameters, factor of the
-    learning rate) that gives the new parameters and state."""
+                       schedule: Table | Callable[[Any], Any] | None) -> tuple[Arrays, Callable[..., Any]]:
+    """The optimizer's state of the parameters that are trained, and the function of (gradients, state, parameters, the schedule's step)
+    that gives the new parameters and state."""
     known = _RULES.get(type(optimizer))
     if known is None:
         raise NotImplementedError(f"there is no code for the optimizer {type(optimizer).__name__}, but for "
                                   f"{', '.join(each.__name__ for each in _RULES)} and any of optax")
-    if hasattr(optimizer.step, "_wrapped_by_lr_sched") and not has_schedule:
-        raise ValueError("the optimizer has a scheduler (torch.optim.lr_scheduler), whose steps are none of the exported step: give its factor of the "
-                         "learning rate as 'schedule', a function of the step's number")
+    if hasattr(optimizer.step, "_wrapped_by_lr_sched") and schedule is None:
+        raise ValueError("the optimizer has a scheduler (torch.optim.lr_scheduler), whose steps are none of the exported step: give it as 'schedule', or its factor of the "
+                         "learning rate, a function of the step's number")
     rule, get_slots = known
     if optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks:
         raise NotImplementedError("the optimizer has hooks around its steps, which the exported step would not run: give it without them")
     groups: dict[str, Mapping[str, Any]] = {}
+    numbers: dict[str, int] = {}
     state: Arrays = {"step": np.zeros((), np.int32)}
     steps = set()
-    for group in optimizer.param_groups:
+    for number, group in enumerate(optimizer.param_groups):
         hyper = {name: float(value) if isinstance(value, torch.Tensor) else value for name, value in group.items() if name != "params"}
-        if "max_momentum" in group:
-            raise ValueError("the optimizer's scheduler (OneCycleLR, CyclicLR) changes the momentum as well as the learning rate, of which alone 'schedule' says: make it "
-                             "with cycle_momentum=False")
-        if has_schedule:  # What a scheduler of PyTorch's multiplies; it has changed the rate itself.
+        if "max_momentum" in group and not isinstance(schedule, Table):
+            raise ValueError("the optimizer's scheduler (OneCycleLR, CyclicLR) changes the momentum as well as the learning rate, of which alone a function says: give it itself as "
+                             "'schedule', or make it with cycle_momentum=False")
+        if schedule is not None and not isinstance(schedule, Table):  # What a scheduler of PyTorch's multiplies; it has changed the rate itself.
             hyper["lr"] = float(hyper.get("initial_lr", hyper["lr"]))
         for parameter in group["params"]:
             name = names.get(id(parameter))
@@ -248,7 +258,7 @@ def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str
                 raise ValueError("the optimizer has a parameter that the module does not have")
             if name not in trained:
                 continue
-            groups[name] = hyper
+            groups[name], numbers[name] = hyper, number
             old = optimizer.state.get(parameter, {})
             # SGD counts no steps: its first is the one that makes the momentum.
             steps.add(int(old.get("step", old.get("momentum_buffer") is not None)))
@@ -262,7 +272,7 @@ def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str
     elif len(steps) > 1:
         raise ValueError("the optimizer's parameters have been updated differently often")
 
-    def update(gradients: Arrays, state: Arrays, parameters: Arrays, factor: Any) -> tuple[Arrays, Arrays]:
+    def update(gradients: Arrays, state: Arrays, parameters: Arrays, now: Any) -> tuple[Arrays, Arrays]:
         new: Arrays = {"step": state["step"] + 1, **{slot: {} for slot in state if slot != "step"}}
         result = {}
         for name, gradient in gradients.items():
@@ -270,8 +280,10 @@ def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str
             if hyper is None:  # in none of the optimizer's groups
                 result[name] = parameters[name]
                 continue
-            if factor is not None:  # It may be of a wider type than the parameter.
-                hyper = dict(hyper, lr=_counted(jnp.asarray(hyper["lr"] * factor), parameters[name]))
+            if isinstance(schedule, Table):
+                hyper = jax.tree.map(lambda value, like=parameters[name]: _counted(value, like) if isinstance(value, jax.Array) else value, schedule.get(numbers[name], hyper, now))
+            elif schedule is not None:  # It may be of a wider type than the parameter.
+                hyper = dict(hyper, lr=_counted(jnp.asarray(hyper["lr"] * schedule(now)), parameters[name]))
             slots = {slot: state[slot][name] for slot in state if slot != "step" and name in state[slot]}
             value, changed = rule(gradient, parameters[name], slots, hyper, new["step"])
             result[name] = jnp.asarray(value, parameters[name].dtype)
@@ -285,7 +297,7 @@ def _make_torch_update(optimizer: torch.optim.Optimizer, names: Mapping[int, str
 def _make_optax_update(optimizer: Any, parameters: Arrays) -> tuple[Any, Callable[..., Any]]:
     import optax
 
-    def update(gradients: Arrays, state: Any, parameters: Arrays, factor: Any) -> tuple[Arrays, Any]:
+    def update(gradients: Arrays, state: Any, parameters: Arrays, now: Any) -> tuple[Arrays, Any]:
         changes, state = optimizer.update(gradients, state, parameters)
         return optax.apply_updates(parameters, changes), state
 
@@ -1081,7 +1093,8 @@ def _with_wide_integers() -> Any:
 
 
 def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path: str | os.PathLike[str], *,
-           schedule: Callable[[Any], Any] | None = None, max_norm: float | None = None, seed: int = 0) -> Step:
+           schedule: Callable[[Any], Any] | LRScheduler | None = None, schedule_steps: int | None = None, schedule_every: int = 1,
+           max_norm: float | None = None, seed: int = 0) -> Step:
     """Writes a training step to `path` (a file .mlir), with its signature (.json) and initial state (.npz) beside it.
 
     module:    in the mode in which it is trained (module.train()). Parameters and buffers are the state, under their names in its
@@ -1089,12 +1102,16 @@ def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path
     loss:      `loss(module, batch)` gives one number; or that and a dictionary of further values, which may be fetched.
     optimizer: one of torch.optim (all but Muon, SparseAdam and LBFGS) over the module's parameters, with groups; or one of optax.
     batch:     a tensor, or a dictionary, tuple or list of tensors: two examples or more, first axis; its size is left open.
-    schedule:  of torch.optim's: the factor of the learning rate as a function of the step's number from 0 (as of LambdaLR), in jax.numpy.
+    schedule:  of torch.optim's: a scheduler of torch.optim.lr_scheduler, which goes on from where it is; or the factor of the learning rate
+               as a function of the step's number from 0 (as of LambdaLR), in jax.numpy.
+    schedule_steps: with a scheduler, whose numbers the step has as a table: how many steps the training has at most.
+    schedule_every: after how many steps the scheduler makes one (those of an epoch, where it counts epochs).
     max_norm:  gradients are clipped by their global norm (torch.nn.utils.clip_grad_norm_).
     seed:      of dropout and other random numbers, which are JAX's, not PyTorch's.
     """
     with _with_wide_integers():
-        return _export(module, loss, optimizer, batch, path, schedule, max_norm, seed)
+        given = Table(schedule, optimizer, schedule_steps, schedule_every) if isinstance(schedule, (LRScheduler, ReduceLROnPlateau)) else schedule
+        return _export(module, loss, optimizer, batch, path, given, max_norm, seed)
 
 
 def _get_memory(tensor: torch.Tensor) -> int | None:
@@ -1156,7 +1173,7 @@ def _find_constants(exported: torch.export.ExportedProgram, values: Mapping[str,
 
 
 def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path: str | os.PathLike[str],
-            schedule: Callable[[Any], Any] | None, max_norm: float | None, seed: int) -> Step:
+            schedule: Table | Callable[[Any], Any] | None, max_norm: float | None, seed: int) -> Step:
     named = _get_state(module)
     first: dict[int, str] = {}
     for name, tensor in named.items():
@@ -1280,7 +1297,7 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
     arrays = {name: to_array(tensor) for name, tensor in values.items()}
     parameters = {name: arrays.pop(name) for name in trained}
     if isinstance(optimizer, torch.optim.Optimizer):
-        slots, update = _make_torch_update(optimizer, {id(tensor): first[id(tensor)] for tensor in named.values()}, trained, schedule is not None)
+        slots, update = _make_torch_update(optimizer, {id(tensor): first[id(tensor)] for tensor in named.values()}, trained, schedule)
     else:
         if schedule is not None:
             raise ValueError("a schedule goes into the optimizer of optax: optax.sgd(schedule)")
@@ -1303,11 +1320,9 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
             norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients.values()))
             scale = jnp.minimum(max_norm / (norm + 1e-6), 1.0)
             gradients = {name: gradient * scale for name, gradient in gradients.items()}
-        factor = None
         if schedule is not None:
-            factor = schedule(state["schedule_step"])
             new["schedule_step"] = state["schedule_step"] + 1
-        changed, new["optimizer"] = update(gradients, state["optimizer"], parameters, factor)
+        changed, new["optimizer"] = update(gradients, state["optimizer"], parameters, state.get("schedule_step"))
         new.update(changed)
         new.update(buffers)
         return (new, value, fetches) if fetches else (new, value)

@@ -365,6 +365,57 @@ def test_a_schedule_is_of_the_rate_that_a_scheduler_began_with(tmp_path):
     np.testing.assert_allclose(distc.compile(step, batch=BATCH).train(to_numpy(data), 6).losses, losses, rtol=1e-5, atol=1e-5)
 
 
+rates = optim.lr_scheduler
+# Of each: the optimizer, the scheduler, after how many steps it makes one.
+SCHEDULERS = {
+    "one cycle": ("momentum", lambda o: rates.OneCycleLR(o, 0.2, total_steps=8), 1),
+    "one cycle of adam": ("adamw", lambda o: rates.OneCycleLR(o, 0.02, total_steps=8), 1),
+    "cycles of a rate": ("rmsprop", lambda o: rates.CyclicLR(o, 1e-3, 1e-2, 3), 1),
+    "a lambda": ("radam", lambda o: rates.LambdaLR(o, lambda step: float(step) / 3 if step < 3 else max(0.0, (8 - step) / 5)), 1),
+    "one behind another": ("adamax", lambda o: rates.SequentialLR(o, [rates.LinearLR(o, 0.1, total_iters=3), rates.CosineAnnealingLR(o, 5)], [3]), 1),
+    "epochs": ("nadam", lambda o: rates.ChainedScheduler([rates.MultiStepLR(o, [1, 2], 0.5), rates.ExponentialLR(o, 0.8)]), 3),
+}
+
+
+@pytest.mark.parametrize("name", SCHEDULERS)
+def test_schedulers_of_pytorch(tmp_path, name):
+    """One that has begun, over two groups."""
+    make, loss, data = torch_models.MODELS["mlp"]
+    torch.manual_seed(0)
+    module = make().double()
+    data = {"x": data["x"].double(), "y": data["y"]}
+    kind, make_scheduler, every = SCHEDULERS[name]
+    optimizer = OPTIMIZERS[kind]([{"params": module[0].parameters()}, {"params": module[2].parameters(), "lr": 0.01}])
+    scheduler = make_scheduler(optimizer)
+    torch_models.train_here(module, loss, optimizer, data, BATCH, 1, scheduler)
+    before = copy.deepcopy([scheduler.state_dict(), [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]])
+    step = distc.torch.export(module, loss, optimizer, get_example(data), tmp_path / "step.mlir", schedule=scheduler, schedule_steps=7, schedule_every=every)
+    assert str(before) == str([scheduler.state_dict(), [{name: value for name, value in group.items() if name != "params"} for group in optimizer.param_groups]])
+    executable = distc.compile(step, replicas=2, batch=BATCH)
+    losses = []
+    for number in range(7):
+        part = {key: value[BATCH * (number % 2):][:BATCH] for key, value in data.items()}
+        losses += list(torch_models.train_here(module, loss, optimizer, part, BATCH, 1, scheduler if (number + 1) % every == 0 and number < 6 else None))
+    result = executable.train(to_numpy(data), 7)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-9)
+    for parameter, value in module.named_parameters():
+        np.testing.assert_allclose(result.state[parameter], value.detach(), rtol=1e-8, atol=1e-10)
+    if every == 1:
+        with pytest.raises(distc.RunError, match="7"):  # The table ends.
+            executable.train(to_numpy(data), 8)
+
+
+def test_schedulers_that_no_table_holds_are_refused(tmp_path):
+    module, data = torch_models.mlp(), get_example(torch_models.MODELS["mlp"][2])
+    optimizer = optim.SGD(module.parameters(), 0.1)
+    for scheduler, options, error, way in ((rates.ReduceLROnPlateau(optimizer), {"schedule_steps": 9}, NotImplementedError, "looks at the losses"),
+                                           (rates.StepLR(optimizer, 2), {}, ValueError, "'schedule_steps' says how many"),
+                                           (rates.OneCycleLR(optimizer, 0.1, total_steps=4, cycle_momentum=False), {"schedule_steps": 9}, ValueError, "makes no 9 steps"),
+                                           (rates.StepLR(optim.SGD(module.parameters(), 0.1), 2), {"schedule_steps": 9}, ValueError, "is not of the optimizer")):
+        with pytest.raises(error, match=way):
+            distc.torch.export(module, torch_models.classify, optimizer, data, tmp_path / "step.mlir", schedule=scheduler, **options)
+
+
 def test_a_schedule_of_a_power_of_the_step(tmp_path):
     """Which JAX makes a number of float64."""
     make, loss, data = torch_models.MODELS["mlp"]
