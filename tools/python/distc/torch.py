@@ -652,7 +652,7 @@ def _with_ways_out() -> Iterator[None]:
                    "give it as a tensor (torch.tensor(1 / x.shape[0]))")
         else:
             why = ("Python looks at what a tensor holds (if tensor:, tensor.item(), x[mask], a check of arguments; of torch.nn, GaussianNLLLoss, CTCLoss, "
-                   "BatchNorm with momentum=None, and Transformer without tgt_is_causal do). Write it with torch.where, or say it by an argument")
+                   "BatchNorm with momentum=None do). Write it with torch.where, or say it by an argument")
         raise NotImplementedError(f"torch.export cannot write the step down{_name_line(error)}: {why}. It says: {text.strip().splitlines()[0]}") from error
     except (RuntimeError, TypeError, AttributeError) as error:
         text = str(error)
@@ -683,7 +683,8 @@ _LeastSquares = collections.namedtuple("_LeastSquares", ("solution", "residuals"
 
 @contextlib.contextmanager
 def _with_open_parts() -> Iterator[None]:
-    """Equal parts of a size that is open, diagonals from one on, and len(), which torch.export takes for questions how large it is."""
+    """Equal parts of a size that is open, diagonals from one on, covariances and len(), which torch.export takes for questions how large it is; and
+    whether a mask is causal, which it takes for one what it holds."""
     split, diagonal = torch.Tensor.split, torch.Tensor.diagonal
 
     # Parameters have PyTorch's names.
@@ -713,6 +714,35 @@ def _with_open_parts() -> Iterator[None]:
     def cdist_open(x1: torch.Tensor, x2: torch.Tensor, p: float = 2.0, compute_mode: str | None = None) -> torch.Tensor:
         # By default it asks whether there are more than 25 rows.
         return cdist(x1, x2, p, "donot_use_mm_for_euclid_dist")
+
+    def take_along_open(input: torch.Tensor, indices: torch.Tensor, dim: int | None = None) -> torch.Tensor:
+        if dim is None or input.ndim != indices.ndim:
+            return take_along(input, indices, dim)
+        axis = dim % input.ndim
+        beside = torch.broadcast_shapes(*((*each.shape[:axis], 1, *each.shape[axis + 1:]) for each in (input, indices)))
+        input, indices = (each.expand(*beside[:axis], each.shape[axis], *beside[axis + 1:]) for each in (input, indices))
+        return input.gather(axis, indices)
+
+    def cov_open(input: torch.Tensor, *, correction: int = 1, fweights: torch.Tensor | None = None, aweights: torch.Tensor | None = None) -> torch.Tensor:
+        if fweights is not None or aweights is not None or input.ndim > 2:
+            return cov(input, correction=correction, fweights=fweights, aweights=aweights)
+        rows = input if input.ndim == 2 else input.reshape(1, -1)
+        rows = rows - rows.mean(1, keepdim=True)
+        product = rows @ rows.conj().T / (rows.shape[1] - correction)
+        return product if input.ndim == 2 and input.shape[0] != 1 else product.reshape(())
+
+    def corrcoef_open(input: torch.Tensor) -> torch.Tensor:
+        product = cov_open(input)
+        if product.ndim == 0:
+            return product / product
+        if product.is_complex():
+            return corrcoef(input)
+        deviations = product.diagonal().sqrt()
+        return (product / deviations[:, None] / deviations).clip(-1, 1)
+
+    def is_causal_open(mask: torch.Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
+        # Whether the mask, which is used where this is not true, is the causal one depends on what it holds.
+        return is_causal is True
 
     def lstsq_open(A: torch.Tensor, B: torch.Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
         # PyTorch's gradient of it is that of this product. How many residuals there are depends on the rank.
@@ -773,6 +803,7 @@ def _with_open_parts() -> Iterator[None]:
                 "log": lambda x, base=math.e: to_tensor(torch.log)(x) / log(base)}
     log = math.log
     length, chunk, diag, cdist = builtins.len, torch.Tensor.chunk, torch.Tensor.diag, torch.cdist
+    take_along, cov, corrcoef = torch.take_along_dim, torch.cov, torch.corrcoef
     matrix_norm, norm = torch.linalg.matrix_norm, torch.linalg.norm
     fill_diagonal, repeat, tile = torch.Tensor.fill_diagonal_, torch.Tensor.repeat, torch.Tensor.tile
     with contextlib.ExitStack() as stack:
@@ -783,7 +814,9 @@ def _with_open_parts() -> Iterator[None]:
         stack.enter_context(mock.patch.object(torch.Tensor, "fill_diagonal_", fill_diagonal_open))
         stack.enter_context(mock.patch.object(torch.Tensor, "repeat", repeat_open))
         for owner in (torch.Tensor, torch):
-            stack.enter_context(mock.patch.object(owner, "tile", tile_open))
+            for name, function in (("tile", tile_open), ("take_along_dim", take_along_open), ("cov", cov_open), ("corrcoef", corrcoef_open)):
+                stack.enter_context(mock.patch.object(owner, name, function))
+        stack.enter_context(mock.patch.object(torch.nn.modules.transformer, "_detect_is_causal_mask", is_causal_open))
         # It orders the products of torch.einsum by their sizes.
         stack.enter_context(mock.patch.object(torch.backends.opt_einsum, "enabled", False))
         stack.enter_context(mock.patch.object(torch, "cdist", cdist_open))

@@ -123,6 +123,10 @@ CASES = {
     "statistics of groups": of(lambda x, y: torch.cat(torch.native_group_norm(x, None, None, x.shape[0], 4, 36, 2, 1e-5)[1:], 1)),
     "statistics of rows": of(lambda x, y: row(x) * torch.native_layer_norm(row(x), [6], None, None, 1e-5)[1]),
     "scans of one number": of(lambda x, y: row(x) * (x.sum() / 999).cumsum(0) * (x.mean()).cummax(0)[0] + (x.mean()).topk(1)[0]),
+    "a causal mask": (lambda: nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, 0.0, batch_first=True), 1),
+                      lambda m, x, y: m(x[:, 0], mask=nn.Transformer.generate_square_subsequent_mask(6, dtype=x.dtype))),
+    "covariances": of(lambda x, y: row(x) @ torch.cov(row(x, 1).T) + row(x).T.cov(correction=0)[0] + torch.corrcoef(row(x, 2).T)[1] + torch.cov(row(x, 3)[:, 0])),
+    "taken along": of(lambda x, y: torch.take_along_dim(row(x), row(x, 1).argsort(1), 1) + row(x).take_along_dim(y[:, None] % 6, -1)),
     "a distribution": of(lambda x, y: torch.distributions.Normal(row(x), row(x, 1) ** 2 + 0.1).log_prob(row(x, 2))),
 }
 
