@@ -1189,7 +1189,8 @@ def _expect_own_memory(exported: torch.export.ExportedProgram, values: Mapping[s
         if changes := [name for name in names if name in written or name in trained]:
             other = next(name for name in names if name != changes[0])
             raise NotImplementedError(f"'{changes[0]}' of the module changes with the steps, and '{other}', which shares its memory, {why}")
-    for constant in exported.constants.values():
+    # Buffers that are not in the state_dict (persistent=False) are among the constants by their names.
+    for constant in (tensor for name, tensor in exported.constants.items() if name.removeprefix(_PREFIX) not in named):
         for name in written:
             if _find_shared_memory([(name, values[name]), ("", constant)]):
                 raise NotImplementedError(f"the loss changes '{name}' of the module, and a tensor that was taken of it before the export {why}")

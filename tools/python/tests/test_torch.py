@@ -505,6 +505,27 @@ class Taught(torch.nn.Module):
         return self.student(x) - 0.5 * self.teacher(x)
 
 
+def test_buffers_that_are_in_no_state_dict_change(tmp_path):
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(8, 4)
+            self.register_buffer("average", torch.zeros(()), persistent=False)
+
+        def forward(self, x):
+            self.average.mul_(0.5).add_(x.mean())
+            return self.linear(x) * (1 + self.average)
+
+    torch.manual_seed(0)
+    module, data = Model(), torch_models.MODELS["mlp"][2]
+    theirs = copy.deepcopy(module)
+    step = distc.torch.export(module, torch_models.classify, optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+    losses = torch_models.train_here(theirs, torch_models.classify, optim.SGD(theirs.parameters(), 0.1), data, BATCH, 3)
+    result = distc.compile(step, replicas=2, batch=BATCH).train(to_numpy(data), 3)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+    np.testing.assert_allclose(result.state["average"], theirs.average, rtol=1e-5)
+
+
 def test_parameters_that_the_step_changes(tmp_path):
     module, data = Taught(), {"x": torch.randn(24, 6), "y": torch.randint(0, 4, (24,))}
     loss = lambda module, batch: torch.nn.functional.cross_entropy(module(batch["x"]), batch["y"])
