@@ -19,6 +19,7 @@ from jax import core, lax
 from jax.export import is_symbolic_dim
 
 from distc import _indices
+from distc._masks import Chosen
 
 _TABLE: dict[str, Callable[..., Any]] = {}
 
@@ -1576,7 +1577,7 @@ def get_decompositions() -> Any:
     """How torch.export is to write operations that are none of the core. Those whose gradient is not that of what PyTorch makes of them
     stay whole, and attention: what PyTorch makes of it asks for views that the layout in memory of its own result does not allow."""
     whole = {f"aten::{name}" for name in ("scaled_dot_product_attention", "detach", "linalg_vector_norm", "std.correction", "hardswish",
-                                        "hardsigmoid", "xlogy.Tensor", "sinc")}
+                                        "hardsigmoid", "xlogy.Tensor", "sinc", "stack", "logsumexp")}
     table = torch.export.default_decompositions()
     for operation in [each for each in table if each.name() in whole]:
         table.pop(operation)
@@ -1627,8 +1628,9 @@ _WITHOUT_GRADIENT = {"detach", "zeros_like", "ones_like", "full_like", "empty_li
 _WAYS_OUT = {
     "linalg_eig|linalg_ldl|geqrf|ormqr": "of real matrices there are solutions, inverses, determinants, factors (Cholesky's, LU, QR), eigenvalues of symmetric "
                                          "ones (eigh), singular values and pseudoinverses: write it with those, or compute it where the data are made",
-    "masked_select|masked_scatter|nonzero|unique": "how many elements there are depends on the data: weigh all of them by a mask (torch.where)",
+    "masked_scatter|nonzero|unique": "how many elements there are depends on the data: weigh all of them by a mask (torch.where)",
     "embedding_renorm": "an Embedding with max_norm changes its weight when it is read: normalize the rows that it gives instead",
+    "_local_scalar_dense": "a number that Python takes of a tensor (x.item(), float(x)) would stay what it is now: compute with the tensor (x.detach())",
     "mode|bincount": "count with torch.nn.functional.one_hot(x, n).sum(0)",
 }
 
@@ -1653,6 +1655,7 @@ class Graph:
             ways = [way for names, way in _WAYS_OUT.items() if any(re.match(names, name) for name in unknown)]
             raise UnknownOperations("there is no code for the operations "
                                     + ", ".join(f"{name} ({count})" for name, count in sorted(unknown.items())) + "".join(f"; {way}" for way in ways))
+        self.chosen = Chosen(graph)
         self.draws = sum(node.op == "call_function" and _draws(node) for node in graph.nodes)
 
     def get_most_columns(self) -> int:
@@ -1684,7 +1687,7 @@ class Graph:
     @staticmethod
     def _is_known(node: torch.fx.Node) -> bool:
         full, name = _get_names(node.target)
-        return (full in _TABLE or name in _TABLE or name in _RANDOM or full in _OF_NODES or name in _OF_NODES
+        return (full in _TABLE or name in _TABLE or name == "masked_select" or name in _RANDOM or full in _OF_NODES or name in _OF_NODES
                 or name in ("sym_size", "sym_numel", "scaled_dot_product_attention") or Graph._is_check(node.target))
 
     @staticmethod
@@ -1704,6 +1707,13 @@ class Graph:
                 return list(args[0])
             if _is_ordered(node):
                 values[node] = (None, None)
+                continue
+            if node in self.chosen and not _draws(node) and isinstance(node.target, torch._ops.OpOverload):
+                full, name = _get_names(node.target)
+                if node in self.checked:
+                    args = _indices.with_checks(node, args, kwargs)
+                compute = functools.partial(_OF_NODES.get(full) or _OF_NODES[name], node) if full in _OF_NODES or name in _OF_NODES else _TABLE.get(full) or _TABLE.get(name)
+                values[node] = self._as_said(node, self.chosen.run(node, values, args, kwargs, compute))
                 continue
             if not isinstance(node.target, torch._ops.OpOverload):
                 values[node] = _OF_SIZES.get(node.target, node.target)(*args, **kwargs)

@@ -651,8 +651,8 @@ def _with_ways_out() -> Iterator[None]:
             why = ("an operation has a number that is made of the batch's size where it takes one that is known (alpha=1 / x.shape[0], bounds, exponents). Multiply by it, or "
                    "give it as a tensor (torch.tensor(1 / x.shape[0]))")
         else:
-            why = ("Python looks at what a tensor holds (if tensor:, tensor.item(), x[mask], a check of arguments; of torch.nn, GaussianNLLLoss, CTCLoss, "
-                   "BatchNorm with momentum=None do). Write it with torch.where, or say it by an argument")
+            why = ("Python looks at what a tensor holds (if tensor:, tensor.item(), a check of arguments; of torch.nn, GaussianNLLLoss, and BatchNorm with momentum=None do), or at how "
+                   "many elements a mask chooses (x[mask]). Write it with torch.where, say it by an argument, or use one tensor as the mask of all that belong together")
         raise NotImplementedError(f"torch.export cannot write the step down{_name_line(error)}: {why}. It says: {text.strip().splitlines()[0]}") from error
     except (RuntimeError, TypeError, AttributeError) as error:
         text = str(error)
@@ -744,6 +744,11 @@ def _with_open_parts() -> Iterator[None]:
         # Whether the mask, which is used where this is not true, is the causal one depends on what it holds.
         return is_causal is True
 
+    def masked_select_open(input: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        if input.shape != mask.shape:
+            input, mask = torch.broadcast_tensors(input, mask)
+        return input[mask]
+
     def lstsq_open(A: torch.Tensor, B: torch.Tensor, rcond: float | None = None, *, driver: str | None = None) -> Any:
         # PyTorch's gradient of it is that of this product. How many residuals there are depends on the rank.
         is_vector = B.ndim == A.ndim - 1 and A.ndim > 1
@@ -814,7 +819,7 @@ def _with_open_parts() -> Iterator[None]:
         stack.enter_context(mock.patch.object(torch.Tensor, "fill_diagonal_", fill_diagonal_open))
         stack.enter_context(mock.patch.object(torch.Tensor, "repeat", repeat_open))
         for owner in (torch.Tensor, torch):
-            for name, function in (("tile", tile_open), ("take_along_dim", take_along_open), ("cov", cov_open), ("corrcoef", corrcoef_open)):
+            for name, function in (("tile", tile_open), ("take_along_dim", take_along_open), ("masked_select", masked_select_open), ("cov", cov_open), ("corrcoef", corrcoef_open)):
                 stack.enter_context(mock.patch.object(owner, name, function))
         stack.enter_context(mock.patch.object(torch.nn.modules.transformer, "_detect_is_causal_mask", is_causal_open))
         # It orders the products of torch.einsum by their sizes.

@@ -127,6 +127,12 @@ CASES = {
                       lambda m, x, y: m(x[:, 0], mask=nn.Transformer.generate_square_subsequent_mask(6, dtype=x.dtype))),
     "covariances": of(lambda x, y: row(x) @ torch.cov(row(x, 1).T) + row(x).T.cov(correction=0)[0] + torch.corrcoef(row(x, 2).T)[1] + torch.cov(row(x, 3)[:, 0])),
     "taken along": of(lambda x, y: torch.take_along_dim(row(x), row(x, 1).argsort(1), 1) + row(x).take_along_dim(y[:, None] % 6, -1)),
+    "sums of chosen rows": of(lambda x, y: row(x) * (row(x, 1)[y > 1].square().mean() + row(x)[y > 0].sum(0) + x[y != 1].mean((0, 2)).sum())),
+    "a loss of chosen rows": of(lambda x, y: row(x) * F.cross_entropy(row(x, 1)[y > 1], y[y > 1] % 6, label_smoothing=0.1)),
+    "logarithms of chosen elements": of(lambda x, y: row(x) * (lambda z: z[z > 0].log().mean() + z.masked_select(z < 0.5).sum() + z[z > 0].norm() + z[z > 0].amin())(row(x, 1))),
+    "chosen elements of examples": of(lambda x, y: (lambda z, k: row(x) * (z[k].softmax(-1)[:, :3].T @ z[k]).sum() / z[k].shape[0])(x[:, 0], x[:, 1, :, 0] > 0)),
+    "chosen rows put back": of(lambda x, y: row(x).index_put((y > 1,), torch.tanh(row(x, 1)[y > 1] @ torch.ones(6, 6).double())).index_put((row(x, 2) > 0,), row(x)[row(x, 2) > 0].exp(), accumulate=True)),
+    "chosen columns": of(lambda x, y: row(x) * row(x, 1)[:, torch.tensor([True, False, True, True, False, False])].square().sum(1, keepdim=True)),
     "a distribution": of(lambda x, y: torch.distributions.Normal(row(x), row(x, 1) ** 2 + 0.1).log_prob(row(x, 2))),
 }
 
@@ -170,7 +176,12 @@ def test_gradients_are_pytorchs(tmp_path, replicas):
 
 
 @pytest.mark.parametrize("loss,way", [
-    (lambda m, b: m(b["x"])[b["y"] > 0].mean(), "weigh"),
+    (lambda m, b: m(b["x"])[b["y"] > 0].sort(0)[0][0].sum(), "weigh"),
+    (lambda m, b: (lambda z: (z @ z.T).mean())(m(b["x"])[b["y"] > 0]), "weigh"),
+    (lambda m, b: F.embedding(b["y"][b["y"] > 0], m.weight, scale_grad_by_freq=True).mean(), "weigh"),
+    (lambda m, b: (lambda z: z.square().mean() + z.cumsum(0).mean())(m(b["x"])[b["y"] > 0]), "weigh"),
+    (lambda m, b: torch.zeros(4, 6).index_put((b["x"][:, 0] > 0,), m(b["x"])[b["y"] > 0]).mean(), "mask"),
+    (lambda m, b: m(b["x"]).mean() * m(b["x"]).sum().item(), "detach"),
     (lambda m, b: nn.GaussianNLLLoss()(m(b["x"]), b["x"], b["x"] ** 2), "GaussianNLLLoss"),
     (lambda m, b: torch.linalg.eigvals(m.weight).real.mean() * m(b["x"]).mean(), "eigh"),
 ])
