@@ -10,7 +10,6 @@
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/flow/BatchAxis.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include <cmath>
 #include <set>
 #include <vector>
@@ -844,59 +843,18 @@ Operation *FixedBatch::findTaken(Value value) const {
   return constant.getDefiningOp();
 }
 
-/// What a number may be, both included; a truth value is 0 or 1.
-struct FixedBatch::Range {
-  double least = -HUGE_VAL, most = HUGE_VAL;
-
-  static Range of(std::optional<bool> holds) { return holds ? Range{1.0 * *holds, 1.0 * *holds} : Range{0, 1}; }
-  bool isOne() const { return least == most; }
-};
-
 /// What `value`, which is computed of constants, may be where the first size of a shape is any number of times it.
-FixedBatch::Range FixedBatch::getRange(Value value, int depth) const {
+dfg::NumberRange FixedBatch::getRange(Value value, int depth) const {
   Operation *op = value.getDefiningOp();
   auto it = computed.find(value);
   std::optional<double> number = getNumber(value);
   if (it == computed.end() || !it->second.isOfRows)
-    return number ? Range{*number, *number} : Range();
+    return number && !hasRowsFirst(value) ? dfg::NumberRange::of(*number) : dfg::NumberRange();
   if (takesRows(op, size))
-    return number && *number > 0 ? Range{*number} : Range();
-  if (depth == 0 || op->getNumOperands() > 2)
+    return number && *number > 0 ? dfg::NumberRange{*number} : dfg::NumberRange();
+  if (depth == 0)
     return {};
-  Range x = getRange(op->getOperand(0), depth - 1),
-        y = op->getNumOperands() == 2 ? getRange(op->getOperand(1), depth - 1) : Range();
-  auto less = [](Range x, Range y) {
-    return x.most < y.least ? std::optional(true) : x.least >= y.most ? std::optional(false) : std::nullopt;
-  };
-  auto isNot = [](std::optional<bool> holds) { return holds ? std::optional(!*holds) : holds; };
-  auto equal = [&]() -> std::optional<bool> {
-    if (x.isOne() && y.isOne())
-      return x.least == y.least;
-    return x.most < y.least || y.most < x.least ? std::optional(false) : std::nullopt;
-  };
-  auto joined = [&](bool decides) -> std::optional<bool> {
-    for (Range operand : {x, y})
-      if (operand.isOne() && (operand.least != 0) == decides)
-        return decides;
-    return x.isOne() && y.isOne() ? std::optional(!decides) : std::nullopt;
-  };
-  if (op->hasTrait<dfg::Forwards>() || keepsNumber(op))
-    return x;
-  const bool areCounts = x.least >= 0 && y.least >= 0;
-  return llvm::TypeSwitch<Operation *, Range>(op)
-      .Case<dfg::LessOp>([&](auto) { return Range::of(less(x, y)); })
-      .Case<dfg::GreaterOp>([&](auto) { return Range::of(less(y, x)); })
-      .Case<dfg::LessEqualOp>([&](auto) { return Range::of(isNot(less(y, x))); })
-      .Case<dfg::GreaterEqualOp>([&](auto) { return Range::of(isNot(less(x, y))); })
-      .Case<dfg::EqualOp>([&](auto) { return Range::of(equal()); })
-      .Case<dfg::NotEqualOp>([&](auto) { return Range::of(isNot(equal())); })
-      .Case<dfg::LogicalNotOp>([&](auto) { return Range::of(x.isOne() ? std::optional(x.least == 0) : std::nullopt); })
-      .Case<dfg::LogicalAndOp>([&](auto) { return Range::of(joined(false)); })
-      .Case<dfg::LogicalOrOp>([&](auto) { return Range::of(joined(true)); })
-      .Case<dfg::AddOp, dfg::AddV2Op>([&](auto) { return Range{x.least + y.least, x.most + y.most}; })
-      .Case<dfg::SubOp>([&](auto) { return Range{x.least - y.most, x.most - y.least}; })
-      .Case<dfg::MulOp>([&](auto) { return areCounts ? Range{x.least * y.least} : Range(); })
-      .Default([](Operation *) { return Range(); });
+  return dfg::inferNumberRange(op, [&](Value operand) { return getRange(operand, depth - 1); });
 }
 
 Operation *FixedBatch::findDecision(Value predicate) const {

@@ -22,7 +22,7 @@
 #ifndef DISTC_PASSES_DISTRIBUTE_FLOW_FIXEDBATCH_H
 #define DISTC_PASSES_DISTRIBUTE_FLOW_FIXEDBATCH_H
 
-#include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/NumberRange.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -133,8 +133,7 @@ private:
     bool isOfRows = false;        // whether it may have in any other way: as a product of sizes
     bool hasRowsFirst = false;    // a vector that has it in its first element alone
   };
-  struct Range;
-  Range getRange(mlir::Value value, int depth) const;
+  dfg::NumberRange getRange(mlir::Value value, int depth) const;
   bool isOfConstants(mlir::Value value) const;
   bool isRowsOfReshape(mlir::Value value, const dfg::ShapeContext &shapes) const;
   bool mayBeRows(mlir::Value constant) const;

@@ -14,14 +14,10 @@
 
 #include "dialects/dfg/NodeNames.h"
 #include "passes/graph/control_flow/StraightLine.h"
-#include "llvm/ADT/TypeSwitch.h"
-#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
 namespace distc {
-
-static bool isSingle(IntegerRange range) { return range.least && range.most && *range.least == *range.most; }
 
 bool StraightLine::hasRowsFirst(Value value) const {
   if (rowVectors.contains(value))
@@ -48,86 +44,32 @@ bool StraightLine::takesFirst(Operation *op) const {
          llvm::any_of(*from, [&](int64_t at) { return at == 0 || at == -(*sizes)[0].getConstant(); });
 }
 
-IntegerRange StraightLine::getRangeOfRows(Value value) const {
+dfg::NumberRange StraightLine::getRangeOfRows(Value value) const {
   if (auto it = rowNumbers.find(value); it != rowNumbers.end())
     return it->second;
-  if (std::optional<int64_t> known = shapes.getConstant(value))
-    return {known, known};
-  return ranges.lookup(value);
-}
-
-IntegerRange StraightLine::inferRangeOfRows(Operation *op) const {
-  auto range = [&](unsigned operand) { return getRangeOfRows(op->getOperand(operand)); };
-  auto is = [](std::optional<bool> holds) { return holds ? IntegerRange{*holds, *holds} : IntegerRange(); };
-  auto less = [&](IntegerRange x, IntegerRange y, bool orEqual) -> std::optional<bool> {
-    if (x.most && y.least && (orEqual ? *x.most <= *y.least : *x.most < *y.least))
-      return true;
-    if (x.least && y.most && (orEqual ? *x.least > *y.most : *x.least >= *y.most))
-      return false;
-    return std::nullopt;
-  };
-  auto equal = [&]() -> std::optional<bool> {
-    IntegerRange x = range(0), y = range(1);
-    if (isSingle(x) && isSingle(y))
-      return *x.least == *y.least;
-    return less(x, y, false) == true || less(y, x, false) == true ? std::optional(false) : std::nullopt;
-  };
-  auto isNot = [&](std::optional<bool> holds) { return holds ? std::optional(!*holds) : holds; };
-  // One that is so decides, all others together.
-  auto joined = [&](bool decides) -> std::optional<bool> {
-    bool areKnown = true;
-    for (unsigned i = 0; i < op->getNumOperands(); ++i) {
-      IntegerRange x = range(i);
-      if (isSingle(x) && (*x.least != 0) == decides)
-        return decides;
-      areKnown &= isSingle(x);
-    }
-    return areKnown ? std::optional(!decides) : std::nullopt;
-  };
-  auto isInteger = [&](Value value) {
-    auto type = llvm::dyn_cast<TensorType>(value.getType());
-    return type && type.getElementType().isSignlessInteger();
-  };
-  if (!llvm::all_of(op->getOperands(), isInteger) || !isInteger(op->getResult(0)))
+  // Its elements are numbers of several kinds.
+  if (hasRowsFirst(value))
     return {};
-  return llvm::TypeSwitch<Operation *, IntegerRange>(op)
-      .Case<dfg::LessOp>([&](auto) { return is(less(range(0), range(1), false)); })
-      .Case<dfg::LessEqualOp>([&](auto) { return is(less(range(0), range(1), true)); })
-      .Case<dfg::GreaterOp>([&](auto) { return is(less(range(1), range(0), false)); })
-      .Case<dfg::GreaterEqualOp>([&](auto) { return is(less(range(1), range(0), true)); })
-      .Case<dfg::EqualOp>([&](auto) { return is(equal()); })
-      .Case<dfg::NotEqualOp>([&](auto) { return is(isNot(equal())); })
-      .Case<dfg::LogicalAndOp>([&](auto) { return is(joined(false)); })
-      .Case<dfg::LogicalOrOp>([&](auto) { return is(joined(true)); })
-      .Case<dfg::LogicalNotOp>([&](auto) {
-        IntegerRange x = range(0);
-        return isSingle(x) ? is(*x.least == 0) : IntegerRange();
-      })
-      .Case<dfg::MulOp>([&](auto) -> IntegerRange {
-        IntegerRange x = range(0), y = range(1);
-        int64_t least;
-        if (!x.least || !y.least || *x.least < 0 || *y.least < 0 || llvm::MulOverflow(*x.least, *y.least, least))
-          return {};
-        return {least, std::nullopt};
-      })
-      .Case<dfg::FloorDivOp>([&](auto) -> IntegerRange {
-        IntegerRange x = range(0), y = range(1);
-        if (!x.least || *x.least < 0 || !isSingle(y) || *y.least <= 0)
-          return {};
-        return {*x.least / *y.least, std::nullopt};
-      })
-      .Default([&](Operation *) { return inferRange(op, [&](Value value) { return getRangeOfRows(value); }); });
+  if (std::optional<int64_t> known = shapes.getConstant(value))
+    return dfg::NumberRange::of(static_cast<double>(*known));
+  dfg::NumberRange range;
+  const IntegerRange integers = ranges.lookup(value);
+  if (integers.least)
+    range.least = static_cast<double>(*integers.least);
+  if (integers.most)
+    range.most = static_cast<double>(*integers.most);
+  return range;
 }
 
 void StraightLine::noteRows(Operation *op) {
   if (fixedRows == 0 || op->getNumOperands() == 0 || op->getNumResults() == 0 ||
       llvm::isa<dfg::ShapeOp, dfg::ShapeNOp, dfg::RankOp>(op))
     return;
-  auto note = [&](Value value, IntegerRange range) { rowNumbers[value] = range; };
+  auto note = [&](Value value, dfg::NumberRange range) { rowNumbers[value] = range; };
   // It and what is larger.
   auto noteFrom = [&](Value value) {
     std::optional<int64_t> known = shapes.getConstant(value);
-    note(value, {known && *known >= 0 ? known : std::nullopt, std::nullopt});
+    note(value, known && *known >= 0 ? dfg::NumberRange{static_cast<double>(*known)} : dfg::NumberRange());
   };
   if (llvm::isa<dfg::SizeOp>(op)) {
     auto sizes = shapes.getShape(op->getOperand(0));
@@ -171,11 +113,11 @@ void StraightLine::noteRows(Operation *op) {
     return;
   for (Value result : op->getResults())
     if (llvm::isa<TensorType>(result.getType()))
-      note(result, op->getNumResults() == 1 ? inferRangeOfRows(op) : IntegerRange());
+      note(result, dfg::inferNumberRange(op, [&](Value value) { return getRangeOfRows(value); }));
 }
 
 bool StraightLine::dependsOnRows(Value value) const {
-  return isOfStep && mayBeRows(value) && !isSingle(getRangeOfRows(value));
+  return isOfStep && mayBeRows(value) && !getRangeOfRows(value).isOne();
 }
 
 void StraightLine::noteDecision(StringRef name, Value value, ArrayRef<std::pair<Value, int64_t>> reads) {

@@ -17,7 +17,7 @@
 #ifndef DISTC_PASSES_GRAPH_STRAIGHTLINE_H
 #define DISTC_PASSES_GRAPH_STRAIGHTLINE_H
 
-#include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/NumberRange.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -224,7 +224,6 @@ private:
   IntegerRange getRange(mlir::Value value) const { return ranges.lookup(value); }
   /// The range of an integer result, from its operands'; of a tensor, of each of its elements.
   IntegerRange inferRange(mlir::Operation *op);
-  IntegerRange inferRange(mlir::Operation *op, llvm::function_ref<IntegerRange(mlir::Value)> rangeOf) const;
   /// What ranges, or one operand alone, say of a predicate.
   std::optional<bool> inferPredicate(mlir::Operation *op);
   // ---- Numbers of rows, of a graph that fixes its batch (RowNumbers.cpp) ---------------------------------------
@@ -235,8 +234,7 @@ private:
   bool hasRowsFirst(mlir::Value value) const;
   bool takesFirst(mlir::Operation *op) const;
   /// What `value` is in a graph of any number of times the rows.
-  IntegerRange getRangeOfRows(mlir::Value value) const;
-  IntegerRange inferRangeOfRows(mlir::Operation *op) const;
+  dfg::NumberRange getRangeOfRows(mlir::Value value) const;
   /// Whether a known predicate, or number, may be another one of the whole batch.
   bool dependsOnRows(mlir::Value value) const;
   /// Notes that node `name` was decided by a known value, if that may be another one of the whole batch. `reads`: what
@@ -449,7 +447,7 @@ private:
   /// Whether the node that is being evaluated is one of a step.
   bool isOfStep = false;
   /// What may be larger of the whole batch, and what it is then.
-  llvm::DenseMap<mlir::Value, IntegerRange> rowNumbers;
+  llvm::DenseMap<mlir::Value, dfg::NumberRange> rowNumbers;
   /// Vectors of which the first element may be, and that are no constants or shapes.
   llvm::DenseSet<mlir::Value> rowVectors;
   llvm::StringMap<mlir::ArrayAttr> decisions;

@@ -52,7 +52,7 @@ Value StraightLine::countElements(const Container &list) {
       makeConstant(builder, locate("constants/length"), RankedTensorType::get({}, builder.getI32Type()), {count});
   if (failed(infer(number.getDefiningOp())))
     return {};
-  rowNumbers[number] = {count, std::nullopt};
+  rowNumbers[number] = {static_cast<double>(count)};
   return number;
 }
 
@@ -145,11 +145,7 @@ IntegerRange StraightLine::inferRange(Operation *op) {
     if (all.least || all.most)
       return all;
   }
-  return inferRange(op, [&](Value value) { return ranges.lookup(value); });
-}
-
-IntegerRange StraightLine::inferRange(Operation *op, llvm::function_ref<IntegerRange(Value)> rangeOf) const {
-  auto at = [&](unsigned operand) { return rangeOf(op->getOperand(operand)); };
+  auto at = [&](unsigned operand) { return ranges.lookup(op->getOperand(operand)); };
   return llvm::TypeSwitch<Operation *, IntegerRange>(op)
       .Case<dfg::IdentityOp, dfg::StopGradientOp, dfg::ReshapeOp, dfg::SqueezeOp, dfg::ExpandDimsOp,
             dfg::StridedSliceOp, dfg::SliceOp, dfg::TransposeOp, dfg::TileOp, dfg::GatherV2Op, dfg::MaxOp, dfg::MinOp,
