@@ -75,7 +75,14 @@ FailureOr<int64_t> getReplicaBatch(ModuleOp module, const CompileOptions &option
                                 << "'; there are: " << llvm::join(known, ", ");
   if (fixed && options.batch) {
     // The graph's number is the batch of each replica, whatever the flag says.
-    const int64_t share = llvm::cast<RankedTensorType>(fixed.getResult().getType()).getDimSize(0);
+    auto type = llvm::cast<RankedTensorType>(fixed.getResult().getType());
+    const int64_t share = type.getDimSize(0);
+    if (share * replicas != options.batch && type.getRank() > 1 && type.isDynamicDim(1))
+      return module.emitError() << "placeholder '" << dfg::getNodeName(fixed) << "' has " << share
+                                << " rows, and its second size is open: examples are counted along the first axis of "
+                                   "what is fed, which is here that of time; feed it with the batch's axis first "
+                                   "([None, "
+                                << share << ", …]) and have the graph transpose it (tf.transpose(x, [1, 0, 2]))";
     if (share * replicas != options.batch)
       return module.emitError() << "the graph fixes its batch: placeholder '" << dfg::getNodeName(fixed) << "' has "
                                 << share << " rows, which each replica is given, so that the global batch of "

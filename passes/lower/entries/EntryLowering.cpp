@@ -345,12 +345,39 @@ static Operation *findSizes(Operation *node) {
   return nullptr;
 }
 
+/// A number that is fed, of which a size of `node` is made; null where there is none.
+static Operation *findFedSize(Operation *node) {
+  SmallVector<std::pair<Operation *, int>> work = {{node, 0}};
+  constexpr int kMaxDepth = 8;
+  llvm::DenseSet<Operation *> seen;
+  while (!work.empty()) {
+    auto [op, depth] = work.pop_back_val();
+    for (Value operand : op->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      auto type = llvm::dyn_cast<RankedTensorType>(operand.getType());
+      // Sizes are integers, as scalars or vectors.
+      if (!def || !type || type.getRank() > 1 || !type.getElementType().isInteger() ||
+          type.getElementType().isInteger(1) || depth == kMaxDepth || !seen.insert(def).second)
+        continue;
+      if (llvm::isa<dfg::PlaceholderOp, dfg::PlaceholderWithDefaultOp>(def) && type.getRank() == 0)
+        return def;
+      if (!def->hasTrait<dfg::AsksShapes>())
+        work.emplace_back(def, depth + 1);
+    }
+  }
+  return nullptr;
+}
+
 FailureOr<RankedTensorType> getStaticType(Operation *node, unsigned result) {
   auto type = llvm::dyn_cast<RankedTensorType>(node->getResult(result).getType());
   if (!type || !type.hasStaticShape()) {
     InFlightDiagnostic error = node->emitError() << "node '" << dfg::getNodeName(node) << "' has no static shape ("
                                                  << node->getResult(result).getType() << "): ";
-    if (Operation *sizes = findSizes(node))
+    if (Operation *feed = findFedSize(node))
+      error << "a size of it is what '" << dfg::getNodeName(feed)
+            << "' is fed, which is known when the program runs; take the batch's size of a feed (tf.shape(x)[0]), and "
+               "other sizes as constants";
+    else if (Operation *sizes = findSizes(node))
       error << "what '" << dfg::getNodeName(sizes)
             << "' computes says how large it is, when the program runs; make its size a number (maxlen of "
                "tf.sequence_mask, for example)";

@@ -104,6 +104,17 @@ dfg.func @narrow_integers() -> tensor<2x2xi16> attributes {dfg.fetches = ["y:0"]
 
 // -----
 
+dfg.func @fed_size() -> tensor<?xf32> attributes {dfg.fetches = ["y:0"]} {
+  %size = dfg.placeholder : () -> tensor<i32> loc("size")
+  %shape = "dfg.pack"(%size) : (tensor<i32>) -> tensor<1xi32>
+  %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+  // expected-error@+1 {{a size of it is what 'size' is fed, which is known when the program runs; take the batch's size of a feed (tf.shape(x)[0]), and other sizes as constants}}
+  %y = dfg.fill %shape, %one : (tensor<1xi32>, tensor<f32>) -> tensor<?xf32>
+  dfg.return %y : tensor<?xf32>
+}
+
+// -----
+
 dfg.func @narrow_random() -> tensor<2xf16> attributes {dfg.fetches = ["y:0"]} {
   %shape = dfg.const dense<2> : tensor<1xi32> : tensor<1xi32>
   // expected-error@+1 {{draws numbers of type 'f16', which there is no code for; draw float32 or float64 and cast them}}
