@@ -9,6 +9,7 @@
 #include "dialects/drt/Drt.h"
 #include "passes/lower/entries/EntryLowering.h"
 #include "runtime/include/drt/drt.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -28,8 +29,9 @@ template <Distribution distribution> FailureOr<RankedTensorType> getDrawnType(Op
   if (failed(type))
     return failure();
   Type element = type->getElementType();
-  const bool isDrawn =
-      distribution == UniformInt ? element.isInteger(32) || element.isInteger(64) : element.isF32() || element.isF64();
+  const bool isDrawn = distribution == UniformInt
+                           ? element.isInteger(32) || element.isInteger(64)
+                           : element.isF32() || element.isF64() || element.isF16() || element.isBF16();
   if (!isDrawn) {
     op->emitError() << "node '" << dfg::getNodeName(op) << "' draws numbers of type " << element
                     << ", which there is no code for; draw "
@@ -37,6 +39,30 @@ template <Distribution distribution> FailureOr<RankedTensorType> getDrawnType(Op
     return failure();
   }
   return type;
+}
+
+/// The type that the runtime draws for numbers of type `type`: narrow floats are made of float32.
+RankedTensorType getWideType(RankedTensorType type) {
+  Type element = type.getElementType();
+  return element.isF16() || element.isBF16() ? type.clone(Float32Type::get(type.getContext())) : type;
+}
+
+/// Drawn numbers as ones of type `type`. TensorFlow's kernels round normal ones from float32. Uniform ones they make of
+/// the lowest bits of the word that a float32 has more of, as many as the mantissa has.
+template <Distribution distribution>
+Value narrow(EntryLowering &lowering, Location loc, RankedTensorType type, Value drawn) {
+  if (drawn.getType() == type)
+    return drawn;
+  constexpr int kFloatBits = 23;
+  const int bits = type.getElementType().isF16() ? 10 : 7;
+  return lowering.elementwise(loc, type, drawn, [&](dfg::ScalarBuilder &s, ValueRange x) {
+    Value number = x[0];
+    if (distribution == Uniform) {
+      Value shifted = s.mul(number, s.constant(number.getType(), std::ldexp(1.0, kFloatBits - bits)));
+      number = s.floorMod(shifted, s.constant(number.getType(), 1));
+    }
+    return s.cast(number, type.getElementType());
+  });
 }
 
 /// Positions that go with the whole result; 0 where each element has its 256.
@@ -56,11 +82,12 @@ template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lo
     auto attr = op->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
   };
-  auto drawn = drt::RandomOp::create(lowering.builder, op->getLoc(), *type, distribution, seed("seed"), seed("seed2"),
-                                     bounds, op->hasAttr(dist::kSeedAttr), getReserved(op, *type), DenseI64ArrayAttr());
+  auto drawn = drt::RandomOp::create(lowering.builder, op->getLoc(), getWideType(*type), distribution, seed("seed"),
+                                     seed("seed2"), bounds, op->hasAttr(dist::kSeedAttr), getReserved(op, *type),
+                                     DenseI64ArrayAttr());
   if (Attribute generator = op->getAttr(dfg::kGeneratorAttr))
     drawn->setAttr(dfg::kGeneratorAttr, generator);
-  lowering.set(op->getResult(0), drawn);
+  lowering.set(op->getResult(0), narrow<distribution>(lowering, op->getLoc(), *type, drawn));
   return success();
 }
 
@@ -84,9 +111,10 @@ template <Distribution distribution> LogicalResult lowerStateless(EntryLowering 
   SmallVector<Value> bounds;
   for (Value bound : op->getOperands().drop_front(2))
     bounds.push_back(lowering.get(bound));
-  lowering.set(op->getResult(0),
-               drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds,
-                                              op->hasAttr(dist::kSeedAttr), /*keyed=*/false, DenseI64ArrayAttr()));
+  auto drawn =
+      drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), getWideType(*type), distribution, seed, bounds,
+                                     op->hasAttr(dist::kSeedAttr), /*keyed=*/false, DenseI64ArrayAttr());
+  lowering.set(op->getResult(0), narrow<distribution>(lowering, op->getLoc(), *type, drawn));
   return success();
 }
 
@@ -121,9 +149,10 @@ template <Distribution distribution> LogicalResult lowerStatelessV2(EntryLowerin
   SmallVector<Value> bounds;
   for (Value bound : op->getOperands().drop_front(4))
     bounds.push_back(lowering.get(bound));
-  lowering.set(op->getResult(0),
-               drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), *type, distribution, seed, bounds,
-                                              op->hasAttr(dist::kSeedAttr), /*keyed=*/!seeded, DenseI64ArrayAttr()));
+  auto drawn =
+      drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), getWideType(*type), distribution, seed, bounds,
+                                     op->hasAttr(dist::kSeedAttr), /*keyed=*/!seeded, DenseI64ArrayAttr());
+  lowering.set(op->getResult(0), narrow<distribution>(lowering, op->getLoc(), *type, drawn));
   return success();
 }
 

@@ -115,11 +115,12 @@ dfg.func @fed_size() -> tensor<?xf32> attributes {dfg.fetches = ["y:0"]} {
 
 // -----
 
-dfg.func @narrow_random() -> tensor<2xf16> attributes {dfg.fetches = ["y:0"]} {
+dfg.func @narrow_random() -> tensor<2xi16> attributes {dfg.fetches = ["y:0"]} {
   %shape = dfg.const dense<2> : tensor<1xi32> : tensor<1xi32>
-  // expected-error@+1 {{draws numbers of type 'f16', which there is no code for; draw float32 or float64 and cast them}}
-  %y = dfg.random_uniform %shape : (tensor<1xi32>) -> tensor<2xf16>
-  dfg.return %y : tensor<2xf16>
+  %bound = dfg.const dense<2> : tensor<i16> : tensor<i16>
+  // expected-error@+1 {{draws numbers of type 'i16', which there is no code for; draw int32 or int64 and cast them}}
+  %y = dfg.random_uniform_int %shape, %bound, %bound : (tensor<1xi32>, tensor<i16>, tensor<i16>) -> tensor<2xi16>
+  dfg.return %y : tensor<2xi16>
 }
 
 // -----
@@ -134,11 +135,12 @@ dfg.func @step() -> tensor<2x2xi16> attributes {dfg.fetches = ["y:0"]} {
   dfg.return %z : tensor<2x2xi16>
 }
 
-dfg.func @eval() -> tensor<2xf16> attributes {dfg.fetches = ["z:0"]} {
+dfg.func @eval() -> tensor<2xi16> attributes {dfg.fetches = ["z:0"]} {
   %shape = dfg.const dense<2> : tensor<1xi32> : tensor<1xi32>
-  // expected-note @unknown {{draws numbers of type 'f16', which there is no code for; draw float32 or float64 and cast them (in entry 'eval')}}
-  %y = dfg.random_uniform %shape : (tensor<1xi32>) -> tensor<2xf16> loc("third")
-  dfg.return %y : tensor<2xf16>
+  %bound = dfg.const dense<2> : tensor<i16> : tensor<i16>
+  // expected-note @unknown {{draws numbers of type 'i16', which there is no code for; draw int32 or int64 and cast them (in entry 'eval')}}
+  %y = dfg.random_uniform_int %shape, %bound, %bound : (tensor<1xi32>, tensor<i16>, tensor<i16>) -> tensor<2xi16> loc("third")
+  dfg.return %y : tensor<2xi16>
 }
 
 // -----

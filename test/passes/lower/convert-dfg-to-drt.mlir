@@ -160,6 +160,24 @@ dfg.func @random() -> (tensor<5xf32>, tensor<5xi32>, tensor<5xi32>, tensor<5xf32
 
 // -----
 
+// Narrow floats are made of float32: normal numbers are rounded, uniform ones have the lowest bits of the same word.
+// CHECK-LABEL: drt.entry "narrow_random"
+dfg.func @narrow_random() -> (tensor<5xf16>, tensor<5xbf16>) attributes {dfg.fetches = ["x:0", "y:0"]} {
+  %five = dfg.const dense<5> : tensor<1xi32> : tensor<1xi32>
+  // CHECK: %[[X:.*]] = drt.random {{.*}}distribution = 0 : i32{{.*}} -> tensor<5xf32>
+  // CHECK: linalg.generic {{.*}} ins(%[[X]] : tensor<5xf32>) outs(%{{.*}} : tensor<5xf16>)
+  // CHECK: arith.constant 8.192000e+03 : f32
+  // CHECK: arith.truncf %{{.*}} : f32 to f16
+  %x = dfg.random_uniform %five {seed = 3, seed2 = 4} : (tensor<1xi32>) -> tensor<5xf16>
+  // CHECK: %[[Y:.*]] = drt.random {{.*}}distribution = 1 : i32{{.*}} -> tensor<5xf32>
+  // CHECK: linalg.generic {{.*}} ins(%[[Y]] : tensor<5xf32>) outs(%{{.*}} : tensor<5xbf16>)
+  // CHECK-NOT: arith.mulf
+  %y = dfg.random_standard_normal %five {seed = 3, seed2 = 4} : (tensor<1xi32>) -> tensor<5xbf16>
+  dfg.return %x, %y : tensor<5xf16>, tensor<5xbf16>
+}
+
+// -----
+
 // A gradient goes into its bucket where it is ready; its update takes it from there, on this replica's part.
 // CHECK: drt.variable @w : tensor<40xf32> {{.*}}trainable
 dfg.variable @w : tensor<40xf32> {trainable}
