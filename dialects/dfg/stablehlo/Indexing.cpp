@@ -690,9 +690,14 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
       flatValues.push_back(size);
       Value count = g.cast(g.make<dfg::RangeOp>({g.integer(0), rows->countValue, g.integer(1)}), indexType);
       Value indicators = g.cast(g.equal(g.reshape(positions, flatIds), count), element);
-      sum = g.make<dfg::EinsumOp>(
-          {indicators, g.reshape(updates, flatValues)},
-          g.attribute("equation", g.builder.getStringAttr(shared + "zy," + shared + "zx->" + shared + "yx")));
+      Value values = g.reshape(updates, flatValues);
+      // An einsum of parts of the batch would make one axis of the shared ones, beside two of open size.
+      if (llvm::all_of(ArrayRef(merged).take_front(front), [](Dim size) { return size.isConstant(); }))
+        sum = g.batchMatMul(indicators, values, /*transposeA=*/true, /*transposeB=*/false);
+      else
+        sum = g.make<dfg::EinsumOp>(
+            {indicators, values},
+            g.attribute("equation", g.builder.getStringAttr(shared + "zy," + shared + "zx->" + shared + "yx")));
       sum = g.reshape(sum, merged);
     }
     Value added = asOperand(sum);

@@ -30,7 +30,7 @@ class Comparison:
         """Fails where the two are equal in a batch of which JAX's symbol is `b`."""
         size, other = (int(each._evaluate({"b": b})) if isinstance(each, shape_poly._DimExpr) else int(each) for each in (self.size, self.other))
         if size == other:
-            raise NotImplementedError(
+            raise ValueError(
                 f"the step asks in Python whether a size that follows from the batch's, {self.size}, is {self.other} ({self.place}): it is for the examples that are "
                 "given, but the step is written down for any number of them, and JAX takes the answer for no. Compute with the size (jnp.where(x.shape[0] % 2 == 0, …)), "
                 "leave the question out, or export with another number of examples where the two are equal by chance")

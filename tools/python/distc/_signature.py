@@ -38,7 +38,7 @@ def to_file(name: str, value: Any) -> np.ndarray:
         return np.asarray(array, order="C").view("V2")
     if array.dtype.kind not in "fib":
         raise TypeError(f"'{name}' has elements of type {array.dtype}, which .npz files do not hold; "
-                        "make them float32 in the step")
+                        + ("keep real and imaginary parts" if array.dtype.kind == "c" else "make them float32 in the step"))
     return array
 
 

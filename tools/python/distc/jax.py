@@ -2,6 +2,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import json
 import math
@@ -13,6 +14,10 @@ from typing import Any, Callable, Iterator
 import numpy as np
 
 from distc._signature import Leaf, Step, to_file
+
+
+def _describe(of: Any) -> str:
+    return f"{of.dtype}[{','.join(map(str, of.shape))}]"
 
 
 def _make_names(leaves: list[tuple[Any, Any]], prefix: str, taken: set[str]) -> list[str]:
@@ -44,11 +49,48 @@ def _get_data(leaf: Any) -> Any:
     return leaf
 
 
+@dataclasses.dataclass(frozen=True)
+class _Static:
+    """What is no array in a tree of arrays (an activation of an Equinox model): part of its structure."""
+
+    value: Any
+
+
+@functools.cache
+def _register_static() -> None:
+    import jax
+
+    jax.tree_util.register_static(_Static)
+
+
+# What a step may ask in Python, and not change (whether an Equinox layer trains, its share of dropped numbers). Integers count steps.
+_ASKED = (bool, float)
+
+
+def _without_statics(tree: Any, asked: tuple[type, ...] = ()) -> Any:
+    """`asked`: types of Python's numbers that are no state."""
+    import jax
+
+    def is_array(leaf: Any) -> bool:
+        return (isinstance(leaf, (bool, int, float, complex)) and type(leaf) not in asked) or (hasattr(leaf, "dtype") and hasattr(leaf, "shape"))
+
+    _register_static()
+    return jax.tree.map(lambda leaf: leaf if is_array(leaf) else _Static(leaf), tree)
+
+
+def _with_statics(tree: Any) -> Any:
+    import jax
+
+    return jax.tree.map(lambda leaf: leaf.value if isinstance(leaf, _Static) else leaf, tree, is_leaf=lambda leaf: isinstance(leaf, _Static))
+
+
 def flatten(tree: Any, value: Any) -> list[Any]:
     """The leaves of `value`, whose structure must be `tree`."""
     import jax
 
-    leaves, structure = jax.tree.flatten(value)
+    leaves, structure = jax.tree.flatten(_without_statics(value))
+    if structure != tree[0]:
+        leaves, structure = jax.tree.flatten(_without_statics(value, _ASKED))
     if structure != tree[0]:
         raise ValueError(f"expected a tree of the structure {tree[0]}, got {structure}")
     return [_get_data(leaf) for leaf in leaves]
@@ -58,8 +100,8 @@ def unflatten(tree: Any, values: list[Any]) -> Any:
     import jax
 
     structure, keys = tree
-    return jax.tree.unflatten(
-        structure, [value if key is None else jax.random.wrap_key_data(value, impl=key) for value, key in zip(values, keys)])
+    return _with_statics(jax.tree.unflatten(
+        structure, [value if key is None else jax.random.wrap_key_data(value, impl=key) for value, key in zip(values, keys)]))
 
 
 def _get_key_type(leaf: Any) -> Any:
@@ -179,6 +221,15 @@ def _write_for_enough(write: Callable[[int], Any], least: int, most: int) -> tup
     raise first
 
 
+def _of_arrays(step: Callable[[Any, Any], Any], asked: tuple[type, ...] = ()) -> Callable[[Any, Any], Any]:
+    """`step` of a state whose leaves are arrays."""
+    @functools.wraps(step)
+    def of_arrays(state: Any, batch: Any) -> Any:
+        results = step(_with_statics(state), batch)
+        return (_without_statics(results[0], asked), *results[1:]) if isinstance(results, tuple) and results else results
+    return of_arrays
+
+
 def _on_one_device(step: Callable[[Any, Any], Any], axes: tuple[str, ...]) -> Callable[[Any, Any], Any]:
     """`step` with axes of devices, of which there is one: lax.pmean over it changes nothing."""
     import jax
@@ -231,7 +282,7 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
 
     step:   `step(state, batch)` gives the next state and the loss, one number; or those and a dictionary of further
             values, which may be fetched while training.
-    state:  a tree of arrays: parameters, the optimizer's state, counters, random keys.
+    state:  a tree of arrays: parameters, the optimizer's state, counters, random keys. What is no array in it (functions) stays as it is.
     batch:  a tree of arrays, or of what has a shape and a dtype. The first axis of each is the batch's; its size is left
             open.
     smallest_batch: how many examples every batch has at least, where the step takes some of them by a number (lax.top_k over them). What
@@ -240,11 +291,6 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
             jnp.split, x[:n // 2]). Is found where `batch` can be divided so.
     """
     import jax
-    from jax import export as jax_export
-
-    from distc._comparisons import watched_comparisons
-    from distc._debug import warn_of_calls, without_calls
-    from distc._loops import with_examples_at_once
 
     if pathlib.PurePath(getattr(getattr(step, "__code__", None), "co_filename", "")).parts[-3:] == ("jax", "_src", "pmap.py"):
         raise NotImplementedError("the step is one of several devices (jax.pmap): give the function that jax.pmap is given, with a state and a batch that have no axis of devices. "
@@ -252,6 +298,24 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     path = pathlib.Path(path)
     if path.suffix != ".mlir":
         raise ValueError(f"the path of a step ends in .mlir, but is '{path}'")
+    try:
+        return _export(_of_arrays(step), _without_statics(state), batch, path, smallest_batch, batch_multiple)
+    except jax.errors.ConcretizationTypeError:
+        asked = _without_statics(state, _ASKED)
+        if jax.tree.structure(asked) == jax.tree.structure(_without_statics(state)):
+            raise
+    return _export(_of_arrays(step, _ASKED), asked, batch, path, smallest_batch, batch_multiple)
+
+
+def _export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: pathlib.Path, smallest_batch: int, batch_multiple: int | None) -> Step:
+    """Of a state whose leaves are arrays."""
+    import jax
+    from jax import export as jax_export
+
+    from distc._comparisons import watched_comparisons
+    from distc._debug import warn_of_calls, without_calls
+    from distc._loops import with_examples_at_once
+
     state_leaves, state_structure = jax.tree_util.tree_flatten_with_path(state)
     batch_leaves, batch_structure = jax.tree_util.tree_flatten_with_path(batch)
     taken = {"train", "init", "loss"}
@@ -266,6 +330,8 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     for name, (_, leaf) in zip(batch_names, batch_leaves):
         if not hasattr(leaf, "shape") or len(leaf.shape) == 0:
             raise ValueError(f"'{name}' of the batch has no axis of examples")
+        if jax.numpy.issubdtype(leaf.dtype, jax.numpy.complexfloating):
+            raise ValueError(f"'{name}' of the batch has complex numbers, which executables do not read: give real and imaginary parts, of which the step makes them")
     counts = {leaf.shape[0]: name for name, (_, leaf) in zip(batch_names, batch_leaves)}
     if len(counts) > 1:
         raise ValueError("each array of the batch has as many examples, but " + ", ".join(f"'{name}' has {count}" for count, name in counts.items()))
@@ -306,12 +372,16 @@ def export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: str | 
     shapes = jax.eval_shape(step, state, jax.tree.unflatten(
         batch_structure, [jax.ShapeDtypeStruct((-(-max(8, smallest_batch) // multiple) * multiple, *spec.shape[1:]), spec.dtype) for spec in specs]))
     if not isinstance(shapes, tuple) or len(shapes) not in (2, 3):
-        raise ValueError("the step gives (state, loss) or (state, loss, fetches)")
+        raise ValueError(f"the step gives (state, loss) or (state, loss, fetches), but gave {jax.tree.map(_describe, shapes)}")
     if jax.tree.structure(shapes[0]) != state_structure:
         raise ValueError(f"the step gives a state of the structure {jax.tree.structure(shapes[0])}, "
                          f"but takes one of {state_structure}")
-    if jax.tree.structure(shapes[1]) != jax.tree.structure(0) or shapes[1].shape != ():
-        raise ValueError("the loss, the second of what the step gives, is one number")
+    if jax.tree.structure(shapes[1]) != jax.tree.structure(0) or shapes[1].shape != () or not jax.numpy.issubdtype(shapes[1].dtype, jax.numpy.floating):
+        raise ValueError(f"the loss, the second of what the step gives, is one number, but is {jax.tree.map(_describe, shapes[1])}")
+    for name, (_, leaf), given in zip(state_names, state_leaves, jax.tree.leaves(shapes[0])):
+        before = jax.eval_shape(lambda leaf: leaf, leaf)
+        if (before.shape, before.dtype) != (given.shape, given.dtype):
+            raise ValueError(f"'{name}' of the state is {_describe(before)}, but the step gives {_describe(given)} for it")
     fetched = jax.tree_util.tree_flatten_with_path(shapes[2])[0] if len(shapes) == 3 else []
     fetch_names = _make_names(fetched, "fetch", taken)
 
