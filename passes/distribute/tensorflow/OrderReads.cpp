@@ -94,8 +94,8 @@ public:
     SmallVector<Operation *> pushes, latePushes, lateTakes, lateUpdates;
     for (Operation *op : step) {
       // Of a variable of each worker's own; a copy of a server's is renewed behind the token.
-      if (llvm::isa<dfg::UpdateInterface>(op) && !op->hasAttr(dist::kPlaceAttr) && late.contains(op) &&
-          !isOfProxy(op, step))
+      if ((llvm::isa<dfg::UpdateInterface>(op) || mayUpdate(op)) && !op->hasAttr(dist::kPlaceAttr) &&
+          late.contains(op) && !isOfProxy(op, step))
         lateUpdates.push_back(op);
       // The chief's own come behind its updates.
       if (llvm::isa<dist::PushOp>(op) && !op->hasAttr(dist::kPlaceAttr) && late.contains(op))
@@ -149,6 +149,19 @@ private:
   bool isOfAllReplicas(dist::PushOp push) const {
     return !push.getAsync() && !push->hasAttr(dist::kPlaceAttr) &&
            static_cast<int64_t>(push.getRequired()) >= worker.replicas;
+  }
+
+  /// Whether it may be an update in control flow that is kept as it is: of a variable's handle, or of a reference that
+  /// a condition hands on.
+  static bool mayUpdate(Operation *op) {
+    auto handsOn = [](Operation *op) {
+      auto opaque = llvm::dyn_cast_or_null<dfg::OpaqueOp>(op);
+      return opaque && opaque.getOp().starts_with("Ref");
+    };
+    return llvm::isa<dfg::OpaqueOp>(op) && !isMemoryEffectFree(op) && !handsOn(op) &&
+           llvm::any_of(op->getOperands(), [&](Value operand) {
+             return dfg::isHandle(operand.getType()) || handsOn(operand.getDefiningOp());
+           });
   }
 
   static Value getHandle(Operation *op) {
