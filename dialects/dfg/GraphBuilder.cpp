@@ -267,11 +267,39 @@ Value GraphBuilder::zerosLike(Value x) { return make<ZerosLikeOp>(x); }
 
 // ---- Layout --------------------------------------------------------------------------------------
 
+/// `x` of shape `from` as one of shape `to` where axes of size 1 alone come and go; null where others do.
+static Value moveOnes(GraphBuilder &g, Value x, ArrayRef<Dim> from, ArrayRef<Dim> to) {
+  SmallVector<int64_t> gone, come;
+  size_t i = 0, j = 0;
+  while (i < from.size() || j < to.size()) {
+    if (i < from.size() && j < to.size() && from[i] == to[j]) {
+      ++i;
+      ++j;
+    } else if (i < from.size() && from[i] == Dim(1)) {
+      gone.push_back(i++);
+    } else if (j < to.size() && to[j] == Dim(1)) {
+      come.push_back(j++);
+    } else {
+      return {};
+    }
+  }
+  if (!gone.empty())
+    x = g.make<SqueezeOp>({x}, g.attribute("squeeze_dims", g.builder.getI64ArrayAttr(gone)));
+  for (int64_t axis : come)
+    x = g.expandDims(x, axis);
+  return x;
+}
+
 Value GraphBuilder::reshape(Value x, ArrayRef<Dim> shape) {
+  auto isOpen = [](Dim size) { return !size.isConstant() || size.isBound(); };
+  if (llvm::count_if(shape, isOpen) > 1)
+    if (std::optional<Dims> from = shapes.getShape(x))
+      if (Value moved = moveOnes(*this, x, *from, shape))
+        return moved;
   SmallVector<int64_t> sizes;
   bool open = false, isZero = false;
   for (Dim size : shape) {
-    if (!size.isConstant() || size.isBound()) {
+    if (isOpen(size)) {
       if (open)
         return (void)fail("two sizes of " + shapes::print(shape) + " depend on the batch"), Value();
       open = true;

@@ -55,6 +55,13 @@ def views(x):
     return both[:x.shape[0]] + 0.5 * both[x.shape[0]:]
 
 
+def microbatches(x):
+    """Parts of the batch one after the other."""
+    size = x.shape[0] // 2
+    part = lambda i: lax.dynamic_slice_in_dim(x, i * size, size)
+    return x - lax.scan(lambda total, i: (total + jnp.tanh(part(i)).std(0) * (i + 1), None), jnp.zeros(WIDTH), jnp.arange(2))[0] / 4
+
+
 # Along the batch.
 BATCHWISE = {"batch norm": lambda x: (x - x.mean(0)) * lax.rsqrt(x.var(0) + 0.1), "centered": lambda x: x - x.max(0), "share": lambda x: x / (1 + jnp.abs(x).sum(0)),
              "sorted": lambda x: x + jnp.sort(x, 0), "median": lambda x: x - jnp.quantile(x, 0.5, axis=0), "ranks": lambda x: x * jnp.argsort(jnp.argsort(x, 0), 0) / BATCH,
@@ -66,7 +73,11 @@ BATCHWISE = {"batch norm": lambda x: (x - x.mean(0)) * lax.rsqrt(x.var(0) + 0.1)
              "moved round": lambda x: x - 0.5 * jnp.roll(x, 3, 0), "moved back": lambda x: x * jnp.tanh(jnp.roll(x, -1, 0)), "mapped": lambda x: lax.map(lambda row: row * jnp.tanh(row).sum(), x),
              "mean by name": lambda x: jax.vmap(lambda row: (row - lax.pmean(row, "i")) * lax.rsqrt(0.1 + lax.pmean(row * row, "i")), axis_name="i")(x),
              "gathered by name": lambda x: jax.vmap(lambda row: row * jnp.tanh(lax.all_gather(row, "i") @ row).mean() + lax.psum(row, "i") / lax.axis_size("i"), axis_name="i")(x),
-             "summed": lambda x: x - lax.scan(lambda total, row: (total + row * row[0], None), jnp.zeros(WIDTH), x)[0] / BATCH, "permuted": lambda x: 0.7 * x + 0.3 * x[jnp.argsort(x[:, 0])], "sums so far": lambda x: x + jnp.cumsum(x, 0) / BATCH}
+             "summed": lambda x: x - lax.scan(lambda total, row: (total + row * row[0], None), jnp.zeros(WIDTH), x)[0] / BATCH, "microbatches": microbatches,
+             "parts": lambda x: (lambda z: (z - z.mean(1, keepdims=True)).reshape(x.shape) + 0.1 * x)(x.reshape(2, -1, WIDTH)), "pairs": lambda x: (lambda z: (z[:, ::-1] * z).reshape(x.shape))(x.reshape(-1, 2, WIDTH)),
+             "halves": lambda x: (lambda a, b: jnp.concatenate([jnp.tanh(a) * b, a - b]))(*jnp.split(x, 2)), "every other": lambda x: jnp.concatenate([x[::2] * x[1::2], x[1::2]]),
+             "first half": lambda x: x.at[:x.shape[0] // 2].multiply(0.5), "shuffled": lambda x: x * jnp.tanh(x[jax.random.permutation(jax.random.key(1), x.shape[0])]),
+             "permuted": lambda x: 0.7 * x + 0.3 * x[jnp.argsort(x[:, 0])], "sums so far": lambda x: x + jnp.cumsum(x, 0) / BATCH}
 
 
 @jax.custom_vjp

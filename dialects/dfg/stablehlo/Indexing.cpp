@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dfg/stablehlo/Converter.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 
@@ -256,16 +257,18 @@ private:
 /// Where the only window of a gather or scatter begins, whose size depends on the batch: inside for every batch. None
 /// where it is another.
 std::optional<Dims> findWindowOfBatch(dfg::GraphBuilder &g, ArrayRef<Dim> shape, Value indices,
-                                      ArrayRef<int64_t> indexMap, ArrayRef<Dim> window) {
+                                      ArrayRef<int64_t> indexMap, ArrayRef<Dim> window, dfg::GraphOp graph) {
   FailureOr<Dims> sizes = g.getShape(indices);
   std::optional<Dims> starts = g.shapes.getElements(indices);
   if (llvm::failed(sizes) || sizes->size() != 1 || !starts || starts->size() != indexMap.size() ||
       window.size() != shape.size() || llvm::equal(window, shape) ||
       llvm::none_of(window, [](Dim size) { return size.dependsOnBatch(); }))
     return std::nullopt;
-  auto isNegative = [](Dim size) {
-    // Of one example or more.
-    return !size.isKnown() || size.getScale() < 0 || size.getScale() + size.getOffset() < 0;
+  const int64_t smallest = llvm::divideCeilSigned(dfg::getSmallestBatch(graph), dfg::getBatchMultiple(graph));
+  auto isNegative = [&](Dim size) {
+    int64_t least;
+    return !size.isKnown() || size.getScale() < 0 || llvm::MulOverflow(size.getScale(), smallest, least) ||
+           llvm::AddOverflow(least, size.getOffset(), least) || least < 0;
   };
   Dims begin(shape.size(), Dim(0));
   for (auto [number, axis] : llvm::enumerate(indexMap)) {
@@ -305,8 +308,16 @@ Converter::Result Converter::gatherOf(Operation *op, Value operand, Value indice
   FailureOr<Dims> shape = g.getShape(operand);
   if (!numbers || failed(shape))
     return fail(g, "has no dimension_numbers");
-  if (auto begin = findWindowOfBatch(g, *shape, indices, (*numbers)["start_index_map"], window);
+  if (auto begin = findWindowOfBatch(g, *shape, indices, (*numbers)["start_index_map"], window, graph);
       begin && (*numbers)["collapsed_slice_dims"].empty() && (*numbers)["operand_batching_dims"].empty()) {
+    // So many of the examples, z[:, :3] of all by all: by number.
+    if (llvm::any_of(llvm::zip(*shape, window),
+                     [](auto each) { return std::get<0>(each).dependsOnBatch() && std::get<1>(each).isConstant(); })) {
+      Values starts;
+      for (Dim from : *begin)
+        starts.push_back(from.isConstant() ? g.integer(from.getConstant()) : g.reshape(g.sizes({from}, operand), {}));
+      return takeSlice(g, operand, starts, window);
+    }
     // z[n:], where the examples are beside others.
     Dims limit =
         llvm::map_to_vector(llvm::zip(*begin, window), [](auto each) { return std::get<0>(each) + std::get<1>(each); });
@@ -543,7 +554,7 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
     window[of] = (*updateSizes)[axis];
   }
   const bool natural = isUnsigned(op->getOperand(0));
-  if (auto begin = findWindowOfBatch(g, *shape, operands[1], form.indexMap, window);
+  if (auto begin = findWindowOfBatch(g, *shape, operands[1], form.indexMap, window, graph);
       begin && inserted.empty() && form.shared.empty() && llvm::is_sorted(windowAxes)) {
     // What is added to zeros is what stands there, as the gradient of z[n:].
     const bool isNew = *combination == Combination::Add && isIdentity(op->getOperand(0), Combination::Add);

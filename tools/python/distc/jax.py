@@ -197,28 +197,44 @@ def _with_ways_out() -> Iterator[None]:
 MOST_EXAMPLES = 64
 
 
+_COMPARISON = re.compile(r"comparison '(?:(\d+)\*)?b( [-+] \d+)?' \S+ '(-?\d+)'")
+_SMALLER, _LARGER = re.compile(r"min\((?:(\d+)\*)?b( [-+] \d+)?, (\d+)\)"), re.compile(r"max\(0, (?:(\d+)\*)?b( - \d+)()\)")
+
+
+def _find_least(text: str, least: int, most: int) -> int:
+    """From which b on a comparison in `text` has one outcome, or all sizes in it (min(b, 3): of x[:3]) are known to be the one or the other; `least` where from none up to `most`."""
+    def find(form: re.Pattern[str]) -> list[int]:
+        return [-(-(int(limit or 0) - int((offset or "0").replace(" ", ""))) // int(factor or 1)) for factor, offset, limit in form.findall(text)]
+
+    compared = [limit + more for limit in find(_COMPARISON) for more in (0, 1) if least < limit + more <= most]
+    return min(compared) if compared else max((limit for form in (_SMALLER, _LARGER) for limit in find(form) if limit <= most), default=least)
+
+
 def _write_for_enough(write: Callable[[int], Any], least: int, most: int) -> tuple[int, Any]:
     """What `write` gives for as few examples as possible, from `least` on and with no more than `most`: JAX says which comparison with the batch's size
-    is open, such as b >= 4."""
+    is open, such as b >= 4. The last of what it gives are its sizes, as text."""
     import jax
 
     first: Exception | None = None
+    found: tuple[int, Any] | None = None
     for _ in range(8):
         try:
-            return least, write(least)
-        except jax.errors.InconclusiveDimensionOperation as error:
-            first = first or error
-            limits = [int(limit) - int((offset or "0").replace(" ", "")) for offset, limit in re.findall(r"comparison 'b( [-+] \d+)?' \S+ '(-?\d+)'", str(error))]
-            larger = [limit + more for limit in limits for more in (0, 1) if least < limit + more <= min(most, MOST_EXAMPLES)]
-            if not larger:
-                break
-            least = min(larger)
+            found = least, write(least)
+            text = found[1][-1]
+        except (jax.errors.InconclusiveDimensionOperation, TypeError, ValueError) as error:
+            first, text = first or error, str(error)
         except Exception:
-            if first is None:
+            if first is None and found is None:
                 raise
             break
-    assert first is not None
-    raise first
+        larger = _find_least(text, least, min(most, MOST_EXAMPLES))
+        if larger <= least:
+            break
+        least = larger
+    if found is None:
+        assert first is not None
+        raise first
+    return found
 
 
 def _of_arrays(step: Callable[[Any, Any], Any], asked: tuple[type, ...] = ()) -> Callable[[Any, Any], Any]:

@@ -472,6 +472,10 @@ def with_prints(w, x):
     lambda w, x: jax.grad(lambda v: lax.reduce(1 + x * v, 1.0, lax.mul, (1,)).mean())(w).sum(),
     lambda w, x: (lambda sums: sums[0] / sums[1])(lax.scan(lambda c, row: ((c[0] + jnp.sin(row @ w), c[1] + 1), None), (0.0, 0), x)[0]),
     lambda w, x: jnp.sin(x[x.shape[0] - 3:] @ w).mean() * (2 if x.shape[0] > 3 else 1),
+    lambda w, x: jnp.sin(x[:3] @ w).mean() + jnp.cos(x[2:5] @ w).mean() + jnp.tanh(x[4:] @ w).std() + jnp.tanh((x[2:] - x[:-2]) @ w).std() + ((x @ w)[-3:] * jnp.arange(3)).sum(),
+    # Of a matrix of all examples by all.
+    lambda w, x: jnp.median((x * w) @ x.T, 1).mean() + (lambda values, places: (jax.nn.softmax(values)[..., None] * (x * w)[places]).sum(1).std())(*lax.top_k((x * w) @ x.T, 3))
+    + jnp.sort((x * w) @ x.T, 0)[:3].std(),
     pytest.param(with_prints, marks=pytest.mark.filterwarnings("ignore:the step calls jax.debug")),
 ])
 def test_what_jax_writes_down_of_an_open_batch(tmp_path, loss):
