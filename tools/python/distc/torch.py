@@ -33,6 +33,7 @@ from torch.utils.checkpoint import CheckpointFunction
 
 from distc import jax as distc_jax
 from distc._aten import Graph, UnknownOperations, get_decompositions, stop_gradients, to_dtype
+from distc._ctc import ctc_loss
 from distc._indices import with_checked_classes
 from distc._python_state import _PARTS_OF_MODULES, PythonState
 from distc._schedules import Table
@@ -825,6 +826,7 @@ def _with_open_parts() -> Iterator[None]:
         # It orders the products of torch.einsum by their sizes.
         stack.enter_context(mock.patch.object(torch.backends.opt_einsum, "enabled", False))
         stack.enter_context(mock.patch.object(torch, "cdist", cdist_open))
+        stack.enter_context(mock.patch.object(torch, "ctc_loss", ctc_loss))
         for name, function in (("lstsq", lstsq_open), ("matrix_norm", matrix_norm_open), ("norm", norm_open)):
             stack.enter_context(mock.patch.object(torch.linalg, name, function))
         stack.enter_context(mock.patch.object(builtins, "len", len_open))

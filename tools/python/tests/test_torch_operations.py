@@ -133,6 +133,9 @@ CASES = {
     "chosen elements of examples": of(lambda x, y: (lambda z, k: row(x) * (z[k].softmax(-1)[:, :3].T @ z[k]).sum() / z[k].shape[0])(x[:, 0], x[:, 1, :, 0] > 0)),
     "chosen rows put back": of(lambda x, y: row(x).index_put((y > 1,), torch.tanh(row(x, 1)[y > 1] @ torch.ones(6, 6).double())).index_put((row(x, 2) > 0,), row(x)[row(x, 2) > 0].exp(), accumulate=True)),
     "chosen columns": of(lambda x, y: row(x) * row(x, 1)[:, torch.tensor([True, False, True, True, False, False])].square().sum(1, keepdim=True)),
+    "ctc": of(lambda x, y: row(x) * (F.ctc_loss(x[:, 0].log_softmax(-1).transpose(0, 1), (y[:, None] + torch.tensor([0, 2, 2, 1])) % 5 + 1, 6 - y % 2, y % 5)
+                                     + F.ctc_loss(x[:, 1].transpose(0, 1) * 0.3 - 2, (y[:, None] + torch.tensor([0, 1, 1, 1])) % 5, torch.full((x.shape[0],), 6), y + 1, blank=5,
+                                                  reduction="none", zero_infinity=True)[:, None])),
     "a distribution": of(lambda x, y: torch.distributions.Normal(row(x), row(x, 1) ** 2 + 0.1).log_prob(row(x, 2))),
 }
 
@@ -182,6 +185,7 @@ def test_gradients_are_pytorchs(tmp_path, replicas):
     (lambda m, b: (lambda z: z.square().mean() + z.cumsum(0).mean())(m(b["x"])[b["y"] > 0]), "weigh"),
     (lambda m, b: torch.zeros(4, 6).index_put((b["x"][:, 0] > 0,), m(b["x"])[b["y"] > 0]).mean(), "mask"),
     (lambda m, b: m(b["x"]).mean() * m(b["x"]).sum().item(), "detach"),
+    (lambda m, b: F.ctc_loss(m(b["x"])[None].log_softmax(2), b["y"] + 1, b["y"] * 0 + 1, b["y"] * 0 + 1), "examples, labels"),
     (lambda m, b: nn.GaussianNLLLoss()(m(b["x"]), b["x"], b["x"] ** 2), "GaussianNLLLoss"),
     (lambda m, b: torch.linalg.eigvals(m.weight).real.mean() * m(b["x"]).mean(), "eigh"),
 ])
