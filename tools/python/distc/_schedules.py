@@ -6,6 +6,7 @@ import copy
 import warnings
 from typing import Any, Iterator, Mapping
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import torch
@@ -85,7 +86,9 @@ class Table:
 
     def get(self, group: int, hyper: Mapping[str, Any], step: Any) -> dict[str, Any]:
         """The hyper-parameters of a group in a step, a value. A step behind the last ends the executable."""
-        found = {name: jnp.take(jnp.asarray(column), check(step // self.every, self.rows), mode="clip") for name, column in self.changes[group].items()}
+        with jax.named_scope("schedule_steps"):  # for who reads the error
+            row = check(step // self.every, self.rows)
+        found = {name: jnp.take(jnp.asarray(column), row, mode="clip") for name, column in self.changes[group].items()}
         if "betas" in found:
             found["betas"] = (found["betas"], hyper["betas"][1])
         return {**hyper, **found}
