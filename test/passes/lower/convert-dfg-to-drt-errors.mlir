@@ -10,7 +10,9 @@ dfg.func @open() -> tensor<?xf32> attributes {dfg.fetches = ["y:0"]} {
 
 dfg.func @sized_by_data() -> tensor<?xi32> attributes {dfg.fetches = ["y:0"]} {
   %start = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("start")
-  %end = dfg.placeholder : () -> tensor<i32> loc("longest")
+  %lengths = dfg.placeholder : () -> tensor<4xi32> loc("lengths")
+  %axes = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("axes")
+  %end = dfg.max %lengths, %axes : (tensor<4xi32>, tensor<1xi32>) -> tensor<i32> loc("longest")
   %step = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("step")
   // expected-error@+1 {{has no static shape ('tensor<?xi32>'): what 'longest' computes says how large it is, when the program runs; make its size a number (maxlen of tf.sequence_mask, for example)}}
   %y = dfg.range %start, %end, %step : (tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<?xi32>
