@@ -24,7 +24,8 @@
 
 namespace distc::dfg {
 
-/// scale * b + whole * B + offset, or unknown. b and B are at least 1; nothing else is known of how they compare.
+/// scale * b + whole * B + offset, or unknown. b and B are at least 1; nothing else is known of how they compare. Of a
+/// batch that is a multiple of k (BatchMultiple.h) they are one k-th.
 class Dim {
 public:
   Dim() = default;
@@ -96,7 +97,7 @@ using Dims = llvm::SmallVector<Dim, 4>;
 
 class ShapeContext {
 public:
-  /// A placeholder's first size, where it is unknown, is b; `batch` binds it.
+  /// A placeholder's first size, where it is unknown, is b (k b: BatchMultiple.h); `batch` binds b.
   explicit ShapeContext(std::optional<int64_t> batch = std::nullopt) : batch(batch) {}
 
   /// Infers the shapes of all nodes of `block`, in order. Nodes that say nothing of their

@@ -69,3 +69,8 @@ dfg.graph attributes {collections = "bytes"} {
 // expected-error @below {{attribute 'more_collections' failed to satisfy constraint: dictionary of lists of names and numbers}}
 dfg.graph attributes {more_collections = {distc_share = [1.0]}} {
 }
+
+// -----
+
+// expected-error @below {{attribute 'dfg.batch_multiple' is not a number from 1 to 2^31 - 1}}
+module attributes {dfg.batch_multiple = 0 : i64} {}
