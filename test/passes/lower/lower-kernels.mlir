@@ -9,7 +9,7 @@
 // PREPARE-NOT: math.exp
 // PREPARE: math.acos
 // PREPARE: math.asinh
-// PREPARE: arith.addf {{.*}} fastmath<contract>
+// PREPARE: arith.addf %{{[^ ]*}}, %{{[^ ]*}} : f32
 // CHECK-DAG: llvm.func @asinhf(f32) -> f32
 // CHECK-LABEL: llvm.func @kernel(
 // CHECK-SAME: !llvm.ptr {llvm.noalias}{{.*}}!llvm.ptr {llvm.noalias}
@@ -25,6 +25,24 @@ func.func private @kernel(%x: memref<4xf32>, %y: memref<4xf32>) attributes {drt.
     %s = math.asinh %c : f32
     %v = arith.addf %s, %a : f32
     linalg.yield %v : f32
+  }
+  return
+}
+
+// A product may be added to a sum without rounding in between. What is added up is the same number in each kernel that computes it.
+// PREPARE-LABEL: @kernel_sum
+// PREPARE: arith.mulf %{{[^ ]*}}, %{{[^ ]*}} : f32
+// PREPARE: %[[ELEMENT:.*]] = arith.addf %{{[^ ]*}}, %{{[^ ]*}} : f32
+// PREPARE: %[[PRODUCT:.*]] = arith.mulf %[[ELEMENT]], %{{[^ ]*}} fastmath<contract> : f32
+// PREPARE: arith.addf %{{[^ ]*}}, %[[PRODUCT]] fastmath<reassoc,contract> : f32
+func.func private @kernel_sum(%x: memref<4xf32>, %y: memref<f32>) attributes {drt.kernel} {
+  linalg.generic {indexing_maps = [#map, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : memref<4xf32>) outs(%y : memref<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %m = arith.mulf %a, %a : f32
+    %e = arith.addf %m, %a : f32
+    %p = arith.mulf %e, %a : f32
+    %s = arith.addf %o, %p : f32
+    linalg.yield %s : f32
   }
   return
 }
