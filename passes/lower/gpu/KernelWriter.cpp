@@ -301,10 +301,7 @@ KernelWriter::Values KernelWriter::writeBody(linalg::LinalgOp op, ValueRange ele
     copy->walk([&](Operation *nested) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(nested);
-      // A product may be added without rounding in between.
-      if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(nested))
-        nested->setAttr("fastmath", arith::FastMathFlagsAttr::get(b.getContext(), arith::FastMathFlags::contract));
-      else if (auto index = dyn_cast<linalg::IndexOp>(nested))
+      if (auto index = dyn_cast<linalg::IndexOp>(nested))
         replace(nested, toIndex(position(index.getDim())));
       else if (auto load = dyn_cast<memref::LoadOp>(nested); load && readElsewhere)
         if (Value element = readElsewhere(load))

@@ -35,14 +35,6 @@ struct PrepareGpuKernels : impl::PrepareGpuKernelsBase<PrepareGpuKernels> {
     for (auto kernel : getOperation().getOps<gpu::GPUFuncOp>())
       if (failed(prepare(kernel)))
         return signalPassFailure();
-    // As on CPUs, a product may be added without rounding in between; everything else is IEEE's.
-    getOperation().walk([&](arith::ArithFastMathInterface op) {
-      // A cast to something narrower rounds, also where it is cast back.
-      if (isa<arith::ExtFOp, arith::TruncFOp>(op.getOperation()))
-        return;
-      op->setAttr(op.getFastMathAttrName(),
-                  arith::FastMathFlagsAttr::get(&getContext(), arith::FastMathFlags::contract));
-    });
     // Divisions that round up or down; LLVM has those that round to zero.
     RewritePatternSet patterns(&getContext());
     arith::populateCeilFloorDivExpandOpsPatterns(patterns);

@@ -12,6 +12,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/Schedule.h"
+#include "passes/lower/kernels/ReductionSums.h"
 
 using namespace mlir;
 
@@ -76,6 +77,7 @@ struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
     FailureOr<Kernel> kernel = Kernel::get(function);
     if (failed(kernel))
       return failure();
+    contractSums(*kernel);
     for (const Schedule *schedule : kSchedules) {
       if (!schedule->matches(*kernel))
         continue;
@@ -90,6 +92,20 @@ struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
     }
     return function.emitError() << "kernel '" << function.getSymName() << "' has " << kernel->ops.size()
                                 << " operations that no schedule takes together";
+  }
+
+  /// As on CPUs, a product may be added to a reduction's sum without rounding in between; everything else is IEEE's.
+  void contractSums(Kernel &kernel) {
+    auto contract = arith::FastMathFlagsAttr::get(&getContext(), arith::FastMathFlags::contract);
+    for (linalg::LinalgOp op : kernel.ops) {
+      ReductionSums sums;
+      sums.add(op);
+      op->walk([&](arith::ArithFastMathInterface inner) {
+        if (isa<arith::AddFOp, arith::SubFOp, arith::MulFOp>(inner.getOperation()) &&
+            (sums.has(inner) || sums.hasAddend(inner)))
+          inner->setAttr(inner.getFastMathAttrName(), contract);
+      });
+    }
   }
 
   /// Constants lie in the image of those that read them.

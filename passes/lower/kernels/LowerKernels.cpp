@@ -21,6 +21,7 @@
 #include "mlir/Transforms/Passes.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/kernels/Kernels.h"
+#include "passes/lower/kernels/ReductionSums.h"
 
 using namespace mlir;
 
@@ -56,28 +57,19 @@ struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
   }
 
   /// Sums of a reduction may be reordered (in a vector they must be), and a product be added to them without rounding
-  /// in between. What an element is may not: it is computed again wherever it is read, and who compares it with the
-  /// largest of all must find one that is equal.
+  /// in between.
   void setFastMath(func::FuncOp kernel) {
-    llvm::DenseSet<Value> sums;
-    kernel.walk([&](linalg::GenericOp generic) {
-      if (generic.getNumReductionLoops() > 0)
-        sums.insert_range(generic.getRegionOutputArgs());
-    });
-    auto isSum = [&](Operation *op) {
-      return llvm::any_of(op->getOperands(), [&](Value operand) { return sums.contains(operand); });
-    };
+    ReductionSums sums;
+    kernel.walk([&](linalg::GenericOp generic) { sums.add(generic); });
     kernel.walk([&](arith::ArithFastMathInterface op) {
       // A cast to something narrower rounds, also where it is cast back.
       if (llvm::isa<arith::ExtFOp, arith::TruncFOp>(op.getOperation()))
         return;
       auto flags = arith::FastMathFlags::none;
-      if (isSum(op)) {
+      if (sums.has(op))
         flags = arith::FastMathFlags::contract | arith::FastMathFlags::reassoc;
-        sums.insert_range(op->getResults());
-      } else if (llvm::isa<arith::MulFOp>(op.getOperation()) && op->hasOneUse() && isSum(*op->user_begin())) {
+      else if (sums.hasAddend(op))
         flags = arith::FastMathFlags::contract;
-      }
       // Which of two zeros is the larger one nobody asks; an instruction that answered would be one more.
       if (llvm::isa<arith::MaximumFOp, arith::MinimumFOp>(op.getOperation()))
         flags = flags | arith::FastMathFlags::nsz;
