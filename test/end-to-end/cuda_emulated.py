@@ -65,7 +65,9 @@ def check_exchange(key, replicas, *flags):
         losses, final = train(folder, f"AllReduce:{key}", replicas, 12, 20)
         got, variables = train(folder, f"AllReduce:{key}", replicas, 12, 20, compiling=[TARGET, *flags])
     found = [] if np.allclose(got, losses, rtol=1e-4) else [f"losses are {got}, on CPUs {losses}"]
-    return found if apart(variables, final) < 1e-3 else found + [f"variables are {apart(variables, final):.1e} apart"]
+    # A gradient between two numbers of bfloat16 may be rounded to either.
+    most = 2.0**-9 if "bf16" in key else 1e-3
+    return found if apart(variables, final) < most else found + [f"variables are {apart(variables, final):.1e} apart"]
 
 
 def check_memory(name):
