@@ -45,6 +45,29 @@ inline double valueAt(int32_t dtype, const void *data, int64_t index) {
   }
 }
 
+/// One number as each replica of a task has it.
+class ReplicaValues {
+public:
+  void add(double value) {
+    first_ = count_ == 0 ? value : first_;
+    alike_ &= value == first_;
+    sum_ += value;
+    ++count_;
+  }
+
+  double getSum() const { return sum_; }
+  /// What is to be added over all tasks, for the mean over all of their `replicas`: what all have alike (a maximum over
+  /// the batch) is their mean, to the last bit where one task has all of them.
+  double getShareOfMean(int32_t replicas) const {
+    return alike_ ? first_ * (static_cast<double>(count_) / replicas) : sum_ / replicas;
+  }
+
+private:
+  double sum_ = 0, first_ = 0;
+  int32_t count_ = 0;
+  bool alike_ = true;
+};
+
 /// `value` as element `index` of an array of a floating-point type, rounded to nearest, ties to even.
 inline void setFloatAt(int32_t dtype, void *data, int64_t index, double value) {
   switch (dtype) {

@@ -129,16 +129,10 @@ Value valueOf(const TaskRuntime &task, int32_t replicas, const drt_fetch &fetch)
   if (isAveraged(fetch)) {
     value.numbers.resize(count);
     for (int64_t i = 0; i < count; ++i) {
-      const double own = valueAt(type.dtype, part(0), i);
-      double sum = own;
-      bool differs = false;
-      for (int32_t r = 1; r < replicas; ++r) {
-        const double other = valueAt(type.dtype, part(r), i);
-        sum += other;
-        differs |= other != own;
-      }
-      // What all replicas have alike (a maximum over the batch) is their mean, to the last bit.
-      value.numbers[i] = fetch.join == DRT_JOIN_SUM ? sum : differs ? sum / replicas : own;
+      ReplicaValues values;
+      for (int32_t r = 0; r < replicas; ++r)
+        values.add(valueAt(type.dtype, part(r), i));
+      value.numbers[i] = fetch.join == DRT_JOIN_SUM ? values.getSum() : values.getShareOfMean(replicas);
     }
     return value;
   }

@@ -385,25 +385,16 @@ void Trainer::openFiles() {
 
 // This task's part of a fetch's value, to be added over all tasks.
 double Trainer::localValue(const drt_fetch *fetch) {
-  double sum = 0;
   if (!fetch || (fetch->join == DRT_JOIN_FIRST && !isFloat(fetch->type.dtype) && !first_))
-    return sum;
+    return 0;
   // A count is the first replica's; its mean might lose digits.
   if (fetch->join == DRT_JOIN_FIRST && !isFloat(fetch->type.dtype))
     return valueAt(fetch->type.dtype, task_->fetched(0, *fetch), 0);
-  const double own = valueAt(fetch->type.dtype, task_->fetched(0, *fetch), 0);
-  bool differs = false;
-  for (int32_t i = 0; i < task_->localReplicas(); ++i) {
-    const double value = valueAt(fetch->type.dtype, task_->fetched(i, *fetch), 0);
-    sum += value;
-    differs |= value != own;
-  }
-  // A sum over the batch is that of the replicas' shares; what is equal in all has itself for a mean, to the last bit
-  // where one task has all of them.
-  if (fetch->join == DRT_JOIN_SUM)
-    return sum;
-  return differs ? sum / program_.num_replicas
-                 : own * (static_cast<double>(task_->localReplicas()) / program_.num_replicas);
+  ReplicaValues values;
+  for (int32_t i = 0; i < task_->localReplicas(); ++i)
+    values.add(valueAt(fetch->type.dtype, task_->fetched(i, *fetch), 0));
+  // A sum over the batch is that of the replicas' shares.
+  return fetch->join == DRT_JOIN_SUM ? values.getSum() : values.getShareOfMean(program_.num_replicas);
 }
 
 bool Trainer::fetchesAreDue(int64_t done) const { return done % options_.fetchEvery.value_or(1) == 0; }
