@@ -109,12 +109,8 @@ private:
       Point point{w.delinearize(row, space.parallel), {}};
       KernelWriter::Values partial =
           w.loop(lane, w.number(columns), group, reduction.getIdentities(w), [&](Value at, ValueRange soFar) {
-            Point element{point.parallel, w.delinearize(at, space.reduction)};
-            KernelWriter::Values elements;
-            for (unsigned operand = 0; operand < op.getNumDpsInputs(); ++operand)
-              elements.push_back(w.load(op, operand, w.address(space, operand, element)));
-            llvm::append_range(elements, soFar);
-            return w.writeBody(op, space, elements, element);
+            const Lanes one{/*alongReduction=*/true, /*loop=*/0, /*count=*/1};
+            return accumulate(w, op, space, {point.parallel, w.delinearize(at, space.reduction)}, one, soFar);
           });
       partial = byWarp ? reduction.joinLanes(w, partial, kWarp) : reduction.joinBlock(w, partial, threads);
       w.when(w.equal(lane, 0), [&] { storeReduced(w, reduction, op, space, point, partial); });
