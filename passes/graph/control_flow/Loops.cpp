@@ -167,15 +167,16 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
       part = &needed;
     if (!known && iteration == 1 && !mayEnd(loop, before, state)) {
       most = LoopVariables(*this, loop, before).getMostByReads();
-      if (!most && maxIterations > 0 && !keepsOrder && needsBound(loop, before)) {
+      // TensorFlow has loops of its own.
+      const bool isRefused = !most && (keepsOrder || needsBound(loop, before));
+      if (isRefused && maxIterations > 0 && !keepsOrder) {
         most = maxIterations;
         limit = "the " + std::to_string(maxIterations) + " iterations that --max-iterations allows";
       }
       if (!most) {
         active = outside;
         continuing = continuingOutside;
-        // TensorFlow has loops of its own.
-        return keepsOrder ? refuseUnbounded(loop) : runUnbounded(loop, before);
+        return isRefused ? refuseUnbounded(loop) : runUnbounded(loop, before);
       }
     }
     if (most && iteration >= *most) {

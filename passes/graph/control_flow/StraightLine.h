@@ -290,7 +290,7 @@ private:
   // ---- Loops of which data alone say when they end (UnboundedLoops.cpp) ------------------------------------------
   /// Whether it has no such form: lists, or what its gradient takes of each iteration, go on from it.
   bool needsBound(Loop &loop, const Data &initial);
-  /// Makes a `dfg.while` of the loop.
+  /// Makes a `dfg.while` of the loop, which needs no bound.
   Results runUnbounded(Loop &loop, const Data &initial);
   /// Of one that has no such form.
   Results refuseUnbounded(const Loop &loop);

@@ -53,8 +53,6 @@ bool StraightLine::needsBound(Loop &loop, const Data &initial) {
 }
 
 StraightLine::Results StraightLine::runUnbounded(Loop &loop, const Data &initial) {
-  if (needsBound(loop, initial))
-    return refuseUnbounded(loop);
   LoopVariables variables(*this, loop, initial);
   SmallVector<bool> live = findLive(loop);
   const NeededNodes needed = variables.findNeeded(live);
