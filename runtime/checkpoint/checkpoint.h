@@ -115,8 +115,8 @@ public:
 
   // Writes D/ckpt-STEP by calling `write`, then the state file, then deletes those
   // D/ckpt-N that are older than `keep`; whatever else the state file names stays. Where there are more than `keep`
-  // already, those go before. Where it throws (a full disk), the others and the state file are as they were. Returns the prefix. `input`: what D/ckpt-STEP.input is to
-  // hold; "": there is none.
+  // already, those go before. Where it throws (a full disk), the others and the state file are as they were. Returns
+  // the prefix. `input`: what D/ckpt-STEP.input is to hold; "": there is none.
   std::string save(int64_t step, const std::function<void(CheckpointWriter &)> &write, const std::string &input = "");
 
   // The newest complete checkpoint's prefix, "" where there is none. `isSound`: asked of one after the other, from the

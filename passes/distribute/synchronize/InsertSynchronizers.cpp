@@ -147,8 +147,7 @@ private:
         return value.getDefiningOp()->emitError()
                << "the gradient of variable '" << gradient.variable
                << "' is needed by updates of variables that every worker has, or by the loss, which every worker "
-                  "gives, "
-                  "so that each of "
+                  "gives, so that each of "
                << policies.replicas << " replicas must give one, but replicas_to_aggregate is " << policies.required
                << "; hold all of these variables on servers, and let no update need the loss";
       if (policy.place && !policy.async && gradient.indices && !canAddRows(gradients, value, consumers))
