@@ -119,6 +119,9 @@ public:
   // the prefix. `input`: what D/ckpt-STEP.input is to hold; "": there is none.
   std::string save(int64_t step, const std::function<void(CheckpointWriter &)> &write, const std::string &input = "");
 
+  // PREFIX.input anew, of a checkpoint that is there.
+  static void writeInput(const std::string &prefix, const std::string &input);
+
   // The newest complete checkpoint's prefix, "" where there is none. `isSound`: asked of one after the other, from the
   // newest on, instead of whether it can be opened.
   std::string latest(const std::function<bool(const std::string &prefix)> &isSound = {}) const;

@@ -188,13 +188,10 @@ std::string CheckpointManager::save(int64_t step, const std::function<void(Check
     const std::string beside = inputPath(prefix);
     const bool isNew = access(beside.c_str(), F_OK) != 0;
     // Before there is an index: a checkpoint is never without it.
-    if (input.empty()) {
+    if (input.empty())
       unlink(beside.c_str());
-    } else {
-      OutputFile file(beside, prefix + ".tempstate" + std::to_string(getpid()) + ".input");
-      file.write(input.data(), input.size());
-      file.publish();
-    }
+    else
+      writeInput(prefix, input);
     try {
       writer.finish();
     } catch (...) {
@@ -226,6 +223,12 @@ std::string CheckpointManager::save(int64_t step, const std::function<void(Check
     writeState(directory, state);
   }
   return prefix;
+}
+
+void CheckpointManager::writeInput(const std::string &prefix, const std::string &input) {
+  OutputFile file(inputPath(prefix), prefix + ".tempstate" + std::to_string(getpid()) + ".input");
+  file.write(input.data(), input.size());
+  file.publish();
 }
 
 std::string CheckpointManager::latest(const std::function<bool(const std::string &)> &isSound) const {

@@ -38,6 +38,10 @@ public:
       options.note = [](const std::string &message) { write_line("note: " + message); };
     if (options.rank == 0)
       open_rendezvous();
+    if (options.rank == 0 && options.finished) {
+      server->tell_late_tasks(options.failure_timeout);
+      throw RunIsOver("the run had ended: nothing is left to do");
+    }
     watch = std::make_unique<Watch>(options, progress);
     ranks = watch->members();
     rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin());
@@ -69,7 +73,7 @@ public:
 
   void tell_late_tasks() override {
     if (server)
-      server->tell_late_tasks();
+      server->tell_late_tasks(options.last_call);
   }
 
 private:
@@ -156,7 +160,7 @@ private:
     RendezvousOptions server_options{
         options.tasks,           options.rendezvous,    options.fingerprint, options.secret, options.arrival_timeout,
         options.failure_timeout, options.stall_warning, options.log,         options.note,   options.tls,
-        options.sizes,           options.last_call};
+        options.sizes,           options.last_call,     options.finished};
     server = std::make_unique<RendezvousServer>(std::move(server_options), std::move(listening));
   }
 

@@ -57,9 +57,13 @@ struct GroupOptions {
   // enough for the smallest, others are awaited for `last_call` seconds; those that come later wait for the next group.
   std::vector<int> sizes = {};
   double last_call = 0;
+  // This task has done its part in an earlier start, and the others may have ended since. Where task 0 has, whoever
+  // comes within `failure_timeout` hears that the run is over, and join throws RunIsOver; another one waits for task 0
+  // as always, but takes its absence for the end.
+  bool finished = false;
 };
 
-/// The run that an elastic task waited for has ended.
+/// The run that this task would have joined has ended.
 class RunIsOver : public Error {
 public:
   using Error::Error;

@@ -8,6 +8,7 @@
 #include "checkpoint/checkpoint.h"
 #include "checkpoint/crc32c.h"
 #include "core/error.h"
+#include "launch/supervise.h"
 
 #include <fstream>
 #include <iterator>
@@ -17,7 +18,8 @@
 namespace drt {
 
 namespace {
-constexpr std::string_view stoppedKey = "stopped_when: ", randomKey = "random: ", checksumKey = "crc32c: ";
+constexpr std::string_view stoppedKey = "stopped_when: ", randomKey = "random: ", finishedKey = "finished: ",
+                           checksumKey = "crc32c: ";
 
 // The last line: without it a file that is cut, or that has lost a line, goes on with other numbers.
 std::string checksumLine(std::string_view text) {
@@ -37,7 +39,22 @@ std::string inputPositionText(const InputPosition &position) {
       text += " " + std::to_string(word);
     text += "\n";
   }
+  if (!position.finished.empty())
+    text += std::string(finishedKey) + position.finished + "\n";
   return text + checksumLine(text);
+}
+
+std::string runText(const std::vector<std::string> &command) {
+  std::vector<std::string> words = command;
+  for (const char *flag : {"--resume", "--task", "--rendezvous", "--max-restarts"})
+    words = withoutFlag(words, flag);
+  std::string text;
+  for (const std::string &word : words) {
+    text += text.empty() ? "" : " ";
+    for (const char c : word)
+      text += c == '\n' ? ' ' : c;
+  }
+  return text;
 }
 
 std::optional<InputPosition> readInputPosition(const std::string &prefix) {
@@ -60,7 +77,9 @@ std::optional<InputPosition> readInputPosition(const std::string &prefix) {
                 " is damaged: it does not say at which example the run goes on; without it the run goes on at the "
                 "checkpoint's step times the batch");
   for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(stoppedKey)) {
+    if (line.starts_with(finishedKey)) {
+      read.finished = line.substr(finishedKey.size());
+    } else if (line.starts_with(stoppedKey)) {
       read.stopped = line.substr(stoppedKey.size());
     } else if (line.starts_with(randomKey)) {
       std::istringstream words(line.substr(randomKey.size()));

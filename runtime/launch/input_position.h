@@ -25,7 +25,14 @@ struct InputPosition {
   uint64_t seed = 0;    // of the order
   std::string stopped;  // the condition of --stop-when that ended the run here, "" for none
   std::vector<RandomPosition> random;
+  /// The run whose last checkpoint this is (runText), once everything that task 0 had to write is there; "" before. Who
+  /// starts a task once more, whose end nobody saw, asks for nothing that is not there.
+  std::string finished;
 };
+
+/// What tells a run from others that could go on from its last checkpoint: the command line, but for the flags that say
+/// which task is started how.
+std::string runText(const std::vector<std::string> &command);
 
 std::string inputPositionText(const InputPosition &position);
 

@@ -166,8 +166,7 @@ std::string algorithmText(const drt_program &program, const drt_bucket &bucket) 
   if (hosts < 2)
     return ", in shared memory";
   const int64_t bytes = bucket.count * dtypeSize(bucket.dtype);
-  return std::string(", by ") +
-         allReduceName(chooseAllReduce(bucket.algorithm, bytes, static_cast<int32_t>(hosts)));
+  return std::string(", by ") + allReduceName(chooseAllReduce(bucket.algorithm, bytes, static_cast<int32_t>(hosts)));
 }
 
 std::string wayText(const drt_program &program, const drt_bucket &bucket) {

@@ -33,6 +33,10 @@ RendezvousServer::RendezvousServer(RendezvousOptions what, Socket socket)
     throw Error(std::string("cannot make a pipe: ") + std::strerror(errno));
   stop_read = Socket(ends[0]);
   stop_write = Socket(ends[1]);
+  if (options.over) {
+    ready = over = true;
+    late_tasks = options.tasks.size() - 1; // all but the one that this server is in
+  }
   thread = std::thread([this] { serve(); });
 }
 
@@ -181,13 +185,12 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     return end_all({MessageKind::Lost, {describe(from.rank), "0", ": " + f[0]}});
   case MessageKind::Goodbye:
     from.goodbye = true;
-    if (static_cast<size_t>(std::count_if(connections.begin(), connections.end(), [](const auto &c) {
-          return c->rank >= 0 && c->goodbye;
-        })) == members.size()) {
+    done.insert(from.rank);
+    if (done.size() == members.size()) {
       over = !forms_again;
       late_tasks = options.tasks.size() - members.size();
       for (auto &c : connections)
-        if (is_member(c->rank))
+        if (is_member(c->rank) && !c->waits)
           say(*c, {MessageKind::AllGone, {}});
         else if (c->rank >= 0 && over)
           tell_over(*c);
@@ -251,8 +254,14 @@ void RendezvousServer::greet(Connection &from, const Message &hello) {
     address_of_first = f[3];
   if (!ready)
     return;
+  from.waits = true;
   if (over)
     return tell_over(from);
+  // One that has done its part, and was started again before the others have done theirs, waits for them.
+  if (!elastic() && done.count(from.rank)) {
+    from.goodbye = true;
+    return;
+  }
   say(from, {MessageKind::Spare, {}});
   grows = largest_group(arrived()) > members.size();
 }
@@ -437,12 +446,13 @@ void RendezvousServer::say_all(const Message &message) {
 
 void RendezvousServer::tell_over(Connection &late) {
   say(late, {MessageKind::AllGone, {}});
-  if (late_tasks > 0)
+  late.goodbye = true;
+  if (late_tasks > 0 && !is_member(late.rank))
     --late_tasks;
 }
 
-void RendezvousServer::tell_late_tasks() {
-  const auto until = Clock::now() + seconds(options.last_call);
+void RendezvousServer::tell_late_tasks(double patience) {
+  const auto until = Clock::now() + seconds(patience);
   while (late_tasks > 0 && Clock::now() < until && !caughtSignal())
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
 }

@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <vector>
@@ -54,6 +55,8 @@ struct RendezvousOptions {
   // are awaited where there are enough for the smallest.
   std::vector<int> sizes = {};
   double last_call = 0;
+  // The run has ended, and its server is gone with the task that had it: whoever comes hears that it is over.
+  bool over = false;
 };
 
 class RendezvousServer {
@@ -70,9 +73,9 @@ public:
   /// The group ends to be formed again: tasks that wait for it go on waiting. Before this task's goodbye.
   void form_again() { forms_again = true; }
 
-  /// Of an elastic run that every member has left: for `last_call` seconds tasks that come hear that it is over.
-  /// Returns sooner where all have heard it, or a signal came.
-  void tell_late_tasks();
+  /// Of a run that is over: for `patience` seconds tasks that come hear it. Returns sooner where all have heard it, or
+  /// a signal came.
+  void tell_late_tasks(double patience);
 
 private:
   // What strangers can take: memory and descriptors.
@@ -85,6 +88,7 @@ private:
     std::string unsent;
     int rank = -1; // until Hello
     bool goodbye = false;
+    bool waits = false; // it came when the group was formed: for the next one, or for the end
     bool closed = false;
     bool refused = false; // nothing that it says counts any more
     std::string challenge;
@@ -142,6 +146,7 @@ private:
   std::string address_of_first;                    // task 0's, as another task reached it
   std::string sent_away;    // the last task that came with another program or other flags; "" for none
   std::vector<int> members; // of the group, once it is ready
+  std::set<int> done;       // those that have said goodbye, also where they have gone since
   std::optional<Clock::time_point> enough_since; // an elastic run has the fewest tasks that it needs
   std::atomic<bool> grows = false, forms_again = false;
   std::atomic<size_t> late_tasks = 0; // without which the run has ended, and who have not heard of it

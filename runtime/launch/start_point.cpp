@@ -10,6 +10,8 @@
 #include "launch/input_position.h"
 #include "launch/supervise.h"
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
@@ -73,6 +75,23 @@ std::string newestSoundCheckpoint(const std::string &folder, bool *damaged) {
       return false;
     }
   });
+}
+
+bool hasEnded(const Options &options) {
+  if (!options.resume || options.checkpointDir.empty())
+    return false;
+  // It is settled in task 0 alone.
+  const std::string newest =
+      options.resume->empty() ? CheckpointManager(options.checkpointDir).latest() : *options.resume;
+  if (newest.empty())
+    return false;
+  const std::optional<InputPosition> input = readInputPosition(newest);
+  return input && input->finished == runText(options.command) &&
+         std::ranges::all_of(std::array{options.exportNpz, options.timeline, options.report, options.logJson},
+                             [](const std::string &path) {
+                               std::error_code ignored;
+                               return path.empty() || std::filesystem::exists(path, ignored);
+                             });
 }
 
 void checkOutputs(const Options &options) {

@@ -35,6 +35,10 @@ private:
   Socket held_;
 };
 
+/// Whether this very run has ended at the checkpoint from which the task, any one, is to resume, and all that was to
+/// be written is there. False in a task that sees no checkpoints.
+bool hasEnded(const Options &options);
+
 /// Throws where a file or folder that the run writes at its end could not be written: the training would be lost.
 void checkOutputs(const Options &options);
 

@@ -25,6 +25,7 @@ namespace {
 
 constexpr const char *launched_variable = "DRT_LAUNCHED"; // the parent supervises
 constexpr const char *listen_variable = "DRT_LISTEN_FD";
+constexpr const char *finished_variable = "DRT_FINISHED"; // an earlier start's part is done
 
 /// The command with one flag set to a value, whatever it said of it before.
 bool has_flag(const std::vector<std::string> &command, const std::string &flag) {
@@ -40,7 +41,7 @@ int descriptor_from(const char *variable) {
   return fd > STDERR_FILENO && fcntl(fd, F_GETFD) >= 0 ? fd : -1;
 }
 
-enum Report : char { Started = 's', LostAnother = 'l', AllDone = 'd', FormAgain = 'f' };
+enum Report : char { Started = 's', LostAnother = 'l', Finished = 'e', AllDone = 'd', FormAgain = 'f' };
 
 void report(Report what) {
   const int fd = descriptor_from(report_variable);
@@ -67,12 +68,12 @@ private:
 };
 
 /// One start of all that this process has to run.
-Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &command) {
+Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &command, bool finished) {
   if (options.place.kind != PlaceKind::StartAll) {
     Child child;
     child.name = options.tasks[static_cast<size_t>(options.place.rank)].name();
     child.command = command;
-    child.environment = {{launched_variable, "1"}};
+    child.environment = {{launched_variable, "1"}, {finished_variable, finished ? "1" : ""}};
     if (options.place.kind == PlaceKind::Member)
       child.stopped_timeout = options.failure_timeout;
     return run_children({child}, options.failure_timeout);
@@ -137,11 +138,13 @@ bool needs_launch(const Place &place, int max_restarts) {
 
 int launch(const LaunchOptions &options) {
   std::vector<std::string> command = options.command;
-  bool started = false; // once the input was right it is right
+  bool started = false;  // once the input was right it is right
+  bool finished = false; // the task, in the last start that trained
   Pause pause;
   for (int restarts = 0;;) {
-    Outcome outcome = attempt(options, command);
+    Outcome outcome = attempt(options, command, finished);
     started = started || outcome.reported(Started);
+    finished = outcome.reported(Finished) || (finished && !outcome.reported(Started));
     if (!outcome.failed.empty() && options.remove_unfinished)
       options.remove_unfinished();
     if (outcome.signal)
@@ -170,7 +173,9 @@ int launch(const LaunchOptions &options) {
     std::string checkpoint = started && options.latest_checkpoint ? options.latest_checkpoint() : "";
     command = checkpoint.empty() ? options.command : withFlag(options.command, "--resume", checkpoint);
     std::string from = "from " + checkpoint;
-    if (options.place.kind == PlaceKind::Member && options.place.rank > 0)
+    if (finished)
+      from = "to end with the others, since its part is done";
+    else if (options.place.kind == PlaceKind::Member && options.place.rank > 0)
       from = "from where " + options.tasks[0].name() + " goes on";
     else if (checkpoint.empty())
       from = has_flag(command, "--resume") ? "as it was started, since there is no newer checkpoint"
@@ -189,7 +194,13 @@ int launch(const LaunchOptions &options) {
 void report_training_started() { report(Started); }
 void report_lost_another() { report(LostAnother); }
 void report_form_again() { report(FormAgain); }
+void report_finished() { report(Finished); }
 void report_all_done() { report(AllDone); }
+
+bool has_finished() {
+  const char *text = std::getenv(finished_variable);
+  return text && *text;
+}
 
 int inherited_listen_socket() { return descriptor_from(listen_variable); }
 

@@ -67,6 +67,12 @@ void report_lost_another();
 /// An elastic run's group ends at a checkpoint, to be formed again: this task is to be started again.
 void report_form_again();
 
+/// This task has written what it had to. Where the run has to go on from a checkpoint it still may have a part.
+void report_finished();
+
+/// Whether an earlier start of this task has reported so, and no later one has trained.
+bool has_finished();
+
 /// All tasks have written what they had to: whatever ends this one now, nothing is to be done again.
 void report_all_done();
 

@@ -61,7 +61,7 @@ void endSoon(const std::string &message, double failureTimeout) {
 }
 
 std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &options, const std::vector<Task> &tasks,
-                                 const Place &place) {
+                                 const Place &place, bool ended) {
   const auto number = [](std::optional<int64_t> value) { return std::to_string(value.value_or(-1)) + " "; };
   GroupOptions group;
   group.tasks = tasks;
@@ -91,7 +91,8 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
   if (hasSpread(program))
     group.fingerprint += (options.checkpointDir.empty() ? " " : " saved every ") + number(options.saveEvery) +
                          (options.exportNpz.empty() ? "" : "exported");
-  group.arrival_timeout = *options.arrivalTimeout;
+  // Where the run is known to have ended, task 0 may be, too, and nobody has to wait for it.
+  group.arrival_timeout = ended ? std::min(*options.arrivalTimeout, options.failureTimeout) : *options.arrivalTimeout;
   group.failure_timeout = options.failureTimeout;
   group.stall_warning = options.stallWarning;
   if (options.minWorkers) {
@@ -101,6 +102,7 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
     for (const int size : group.sizes)
       group.fingerprint += " " + std::to_string(size);
   }
+  group.finished = ended || has_finished();
   group.on_lost = report_lost_another;
   group.on_failure = [timeout = options.failureTimeout](const std::string &message) { endSoon(message, timeout); };
   return Group::join(std::move(group));
@@ -173,6 +175,10 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
       if (signal == 0)
         report_form_again();
     } else if (group) {
+      if (signal == 0) {
+        trainer->markFinished();
+        report_finished();
+      }
       group->leave();
       report_all_done();
       if (signal == 0 && options.minWorkers)
@@ -239,7 +245,7 @@ int train(const drt_program &program, Options options) {
   if (place.kind == PlaceKind::Sole)
     return trainTask(program, options, tasks, 0, group);
   try {
-    group = joinGroup(program, options, tasks, place);
+    group = joinGroup(program, options, tasks, place, hasEnded(options));
   } catch (const RunIsOver &over) {
     std::fprintf(stderr, "note: %s\n", over.what());
     report_all_done();

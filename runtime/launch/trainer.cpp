@@ -604,9 +604,21 @@ void Trainer::save() {
     log_->sync();
   if (events_)
     events_->flush();
+  savedInput_ = inputPosition();
   checkpoint_ = checkpoints_->save(
       updates(), [&](CheckpointWriter &writer) { saveVariables(variables, writer); },
-      step_.feeder->batch() > 0 || stopped_ || program_.num_rng_states > 0 ? inputPositionText(inputPosition()) : "");
+      step_.feeder->batch() > 0 || stopped_ || program_.num_rng_states > 0 ? inputPositionText(savedInput_) : "");
+}
+
+void Trainer::markFinished() {
+  if (!checkpoints_ || checkpoint_.empty())
+    return;
+  savedInput_.finished = runText(options_.command);
+  try {
+    CheckpointManager::writeInput(checkpoint_, inputPositionText(savedInput_));
+  } catch (const Error &) {
+    // The disk is full. Nothing is missing, but where this task ends alone, its next start does not know it.
+  }
 }
 
 void Trainer::finish() {

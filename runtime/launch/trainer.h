@@ -48,6 +48,9 @@ public:
   /// the signal in a task that was told to go (TERM).
   bool formsAgain() const { return formsAgain_; }
 
+  /// Beside the last checkpoint: all that this task had to write is there.
+  void markFinished();
+
   TaskRuntime &task() { return *task_; }
 
   /// The task's rows of the timeline, and those of the threads that read ahead. Not while a step runs.
@@ -114,7 +117,8 @@ private:
   int64_t begin_ = 0, end_ = 0, done_ = 0, wanted_ = 0;
   int64_t savedAt_ = -1; // updates
   std::string checkpoint_;
-  bool restores_ = false; // task 0 has a checkpoint to start from
+  InputPosition savedInput_; // beside it
+  bool restores_ = false;    // task 0 has a checkpoint to start from
   int signal_ = 0;
   const std::optional<ElasticTask> elastic_;
   bool formsAgain_ = false;

@@ -214,9 +214,11 @@ Wire Watch::meet() {
           deadline = next_deadline();
           continue;
         }
-        if (message->kind == MessageKind::AllGone && !options.sizes.empty())
-          throw RunIsOver("the run at " + options.rendezvous + " has ended without " +
-                          options.tasks[static_cast<size_t>(options.rank)].name());
+        if (message->kind == MessageKind::AllGone)
+          throw RunIsOver("the run at " + options.rendezvous + " has ended" +
+                          (options.sizes.empty() || options.finished
+                               ? ": nothing is left to do"
+                               : " without " + options.tasks[static_cast<size_t>(options.rank)].name()));
         if (message->kind == MessageKind::Lost && spare) {
           error = "the group is formed again";
           again = true;
@@ -238,6 +240,9 @@ Wire Watch::meet() {
     }
     std::this_thread::sleep_for(std::chrono::milliseconds(200));
   }
+  if (options.finished)
+    throw RunIsOver("nothing is left to do: nobody is at " + options.rendezvous +
+                    " any more, and this task had done its part: the run has ended");
   note_lost();
   throw Error(first_task() + " has not opened the rendezvous at " + options.rendezvous + " within " +
               format_seconds(options.arrival_timeout) +

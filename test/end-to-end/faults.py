@@ -308,6 +308,14 @@ class Faults:
     def kill_task(self):
         return self.send(self.a_task(), signal.SIGKILL)
 
+    def kill_at_the_end(self):
+        """When all is written, and some may have heard that all have done their part."""
+        until = time.monotonic() + 10
+        while not self.run.final.exists() and not self.run.ended() and time.monotonic() < until:
+            time.sleep(0.0002)
+        time.sleep(self.rng.uniform(0, 0.004))
+        return self.kill_task()
+
     def kill_supervisor(self):
         unit = self.rng.randrange(len(self.run.units))
         if self.run.units[unit].popen.poll() is not None:
@@ -426,7 +434,7 @@ def replay(where, until):
 
 def kinds(form):
     """A fault is drawn from these."""
-    drawn = ["kill_task"] * 8 + ["kill_supervisor"] * 3 + ["kill_everything"] * 2 + ["full_disk", "torn_files", "stop_task"]
+    drawn = ["kill_task"] * 7 + ["kill_at_the_end"] + ["kill_supervisor"] * 3 + ["kill_everything"] * 2 + ["full_disk", "torn_files", "stop_task"]
     if form.hosts:
         return drawn + ["link_down", "link_loses", "link_slow"] * 2
     return drawn + ["strangers"] * (form.units > 1 or "processes" in form.name)

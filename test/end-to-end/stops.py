@@ -140,9 +140,13 @@ def free_port():
 def supervised(folder, steps, *flags):
     """Two tasks, each with a supervisor of its own."""
     port = free_port()
-    return [Process(command("2 2 4", folder, "--steps", steps, "--checkpoint-dir", folder / "ckpt", "--save-every", 500, "--failure-timeout", 3,
-                            "--arrival-timeout", 30, "--task", f"worker:{rank}", "--rendezvous", f"127.0.0.1:{port}", "--export-npz",
-                            folder / "final.npz", "--max-restarts", 5, *flags)) for rank in range(2)]
+    return [supervised_task(rank, folder, port, steps, *flags) for rank in range(2)]
+
+
+def supervised_task(rank, folder, port, steps, *flags):
+    return Process(command("2 2 4", folder, "--steps", steps, "--checkpoint-dir", folder / "ckpt", "--save-every", 500, "--failure-timeout", 3,
+                           "--arrival-timeout", 30, "--task", f"worker:{rank}", "--rendezvous", f"127.0.0.1:{port}", "--export-npz",
+                           folder / "final.npz", "--max-restarts", 5, *flags))
 
 
 def final(folder, steps):
@@ -328,6 +332,28 @@ def ends_once():
         return []
 
 
+def started_once_more():
+    """One task of a run that has ended, whose supervisor was killed before it could say so: the others are gone. A run of more
+    steps awaits them."""
+    with Folder() as folder:
+        flags = ["--steps", 5, "--failure-timeout", 1, "--arrival-timeout", 1]
+        processes = supervised(folder, 5, *flags)
+        statuses = [process.wait(60) for process in processes]
+        found = [] if statuses == [0, 0] else [f"exit statuses {statuses}:\n{processes[0].out}{processes[1].out}"]
+        before = (folder / "final.npz").stat().st_mtime_ns
+        for rank in range(2):
+            process = supervised_task(rank, folder, free_port(), 5, *flags, "--resume")
+            status = process.wait(60)
+            if status or "nothing is left to do" not in process.out:
+                found.append(f"worker:{rank}: exit status {status}:\n{process.out}")
+        if (folder / "final.npz").stat().st_mtime_ns != before:
+            found.append("what was exported is written again")
+        process = supervised_task(0, folder, free_port(), 6, "--arrival-timeout", 1, "--max-restarts", 0, "--resume")
+        if process.wait(60) != 1 or "worker:1 (localhost) has not arrived" not in process.out:
+            found.append(f"six steps:\n{process.out}")
+        return found
+
+
 def losses_of(log):
     return [line["loss"] for line in read_log(log) if "step" in line]
 
@@ -406,6 +432,7 @@ def main():
     checks.check("damaged checkpoints alone", damaged_alone)
     checks.check("two runs in one folder", two_owners)
     checks.check("a run that a condition ended", ends_once)
+    checks.check("a task of a run that has ended is started once more", started_once_more)
     checks.check("events over restarts", events_over_restarts)
     checks.check("the same inputs", other_inputs, lambda folder, rank: [])
     checks.check("other data in a task", other_inputs, lambda folder, rank: ["--data", folder / "other.npz"] if rank else [],

@@ -110,6 +110,33 @@ TEST_CASE("who comes when an elastic run has ended hears of it, where it comes w
   CHECK_THAT(late, Catch::Contains("has ended without worker:1"));
 }
 
+TEST_CASE("a task that is started again when all are done hears that the run is over, whoever is gone by then") {
+  auto cluster = local_cluster(3);
+  for (GroupOptions &options : cluster)
+    options.arrival_timeout = 0.5;
+  // Task 0 was killed when it had told some of the others; none of them is waited for.
+  cluster[0].finished = true;
+  cluster[0].failure_timeout = 30; // ends as soon as all have heard
+  auto errors = run_tasks(cluster, [](Group &, int) { FAIL("a group that nobody needs"); });
+  CHECK(errors[0] == "the run had ended: nothing is left to do");
+  for (int rank : {1, 2})
+    CHECK_THAT(errors[static_cast<size_t>(rank)], Catch::Contains("has ended: nothing is left to do"));
+
+  // Or another one, when task 0 had told it.
+  cluster = local_cluster(2);
+  cluster[1].finished = true;
+  cluster[1].arrival_timeout = 0.3;
+  {
+    Socket closed(cluster[0].listen_socket);
+  }
+  CHECK_THROWS_AS(Group::join(cluster[1]), RunIsOver);
+  cluster[0].listen_socket = -1;
+  cluster[0].finished = true;
+  cluster[0].failure_timeout = 0.3;
+  cluster[0].rendezvous = "127.0.0.1:0";
+  CHECK_THROWS_AS(Group::join(cluster[0]), RunIsOver);
+}
+
 TEST_CASE("a rendezvous that nobody opened is named") {
   GroupOptions options = local_cluster(2)[1];
   {
@@ -264,6 +291,26 @@ TEST_CASE("kill -9 of one process ends the others with status 1 and its name") {
   CHECK_THAT(output,
              Catch::Contains("error: worker:1 (127.0.0.1) was lost in step 20: ") && !Catch::Contains("thrown"));
   CHECK(std::count(output.begin(), output.end(), '\n') == 2); // one line a survivor
+}
+
+TEST_CASE("a task that is killed behind its goodbye, and started again, waits for the others' end") {
+  const auto cluster = local_cluster(3);
+  Processes processes(cluster, [](Group &group, int rank) {
+    if (rank == 1)
+      std::thread([] {
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        raise(SIGKILL);
+      }).detach();
+    else
+      std::this_thread::sleep_for(std::chrono::milliseconds(1500)); // it has much to write
+    group.leave();
+    return 0;
+  });
+  CHECK(processes.status(1) == 128 + SIGKILL);
+  CHECK_THROWS_AS(Group::join(cluster[1]), RunIsOver);
+  CHECK(processes.status(0) == 0);
+  CHECK(processes.status(2) == 0);
+  CHECK(processes.all_output().empty());
 }
 
 TEST_CASE("a task that is stopped, not closed, is noticed by its silence") {
