@@ -145,6 +145,7 @@ Converter::Form Converter::findForm(StringRef name) {
       {"stablehlo.scatter", {&C::scatter, 3}},
       {"stablehlo.dynamic_slice", {&C::dynamicSlice}},
       {"stablehlo.dynamic_update_slice", {&C::dynamicUpdateSlice}},
+      {"stablehlo.rng_bit_generator", {&C::drawBits, 1}},
       // Control flow.
       {"stablehlo.while", {&C::whileLoop}},
       {"stablehlo.if", {&C::caseOf, 1}},
@@ -169,7 +170,7 @@ static bool hasCombiner(Operation *op) {
 static bool isKnownCall(StringRef target) {
   return llvm::is_contained({"shape_assertion", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape",
                              "annotate_device_placement", "mhlo.erf", "mhlo.topk", "ApproxTopK",
-                             "stablehlo.dynamic_reduce_window", "distc.index"},
+                             "stablehlo.dynamic_reduce_window", "stablehlo.dynamic_rng_bit_generator", "distc.index"},
                             target);
 }
 

@@ -210,6 +210,8 @@ private:
   Result topK(mlir::Operation *op, Values operands, Builder &g);
   Result approximateTopK(mlir::Operation *op, Values operands, Builder &g);
   Result sort(mlir::Operation *op, Values operands, Builder &g);
+  // ---- Random.cpp -----------------------------------------------------------------------------------------------
+  Result drawBits(mlir::Operation *op, Values operands, Builder &g);
   // ---- Products.cpp ---------------------------------------------------------------------------------------------
   Result dotGeneral(mlir::Operation *op, Values operands, Builder &g);
   Result convolution(mlir::Operation *op, Values operands, Builder &g);

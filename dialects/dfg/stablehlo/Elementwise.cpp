@@ -425,9 +425,42 @@ Converter::Result Converter::convertElements(Operation *op, Values operands, Bui
 
 Converter::Result Converter::bitcastConvert(Operation *op, Values operands, Builder &g) {
   Type from = Builder::elementOf(operands[0]), to = elementOfResult(op);
-  if (from.getIntOrFloatBitWidth() != to.getIntOrFloatBitWidth())
-    return fail(g, "takes elements for others of another size");
-  return one(g, from == to ? operands[0] : g.make<dfg::BitcastOp>(operands[0], {}, to));
+  const auto as = [&](Value x, Type element) {
+    return Builder::elementOf(x) == element ? x : g.make<dfg::BitcastOp>(x, {}, element);
+  };
+  const int64_t fromBits = from.getIntOrFloatBitWidth(), toBits = to.getIntOrFloatBitWidth();
+  if (fromBits == toBits)
+    return one(g, as(operands[0], to));
+  if (std::min(fromBits, toBits) < 8 || std::max(fromBits, toBits) % std::min(fromBits, toBits))
+    return fail(g, "takes elements for others whose size neither is a part nor a multiple of theirs");
+  // The parts of the larger ones, lowest bits first, stand along a last axis of the smaller ones.
+  FailureOr<Dims> shape = g.getShape(operands[0]);
+  if (failed(shape))
+    return failure();
+  const auto axis = static_cast<int64_t>(shape->size()) - 1;
+  Type smallInts = g.builder.getIntegerType(std::min(fromBits, toBits)),
+       largeInts = g.builder.getIntegerType(std::max(fromBits, toBits));
+  const int64_t bits = smallInts.getIntOrFloatBitWidth(), count = largeInts.getIntOrFloatBitWidth() / bits;
+  if (fromBits > toBits) {
+    Value whole = as(operands[0], largeInts);
+    SmallVector<Value> parts;
+    for (int64_t part = 0; part < count; ++part)
+      parts.push_back(as(g.cast(g.make<dfg::RightShiftOp>({whole, g.scalar(largeInts, part * bits)}), smallInts), to));
+    return one(g, g.pack(parts, axis + 1));
+  }
+  if (axis < 0 || (*shape)[axis] != Dim(count))
+    return fail(g, "takes elements for larger ones, and has no last axis of their parts");
+  Value mask = makeConstant(
+      g, DenseElementsAttr::get(RankedTensorType::get({}, largeInts), APInt::getLowBitsSet(count * bits, bits)));
+  Value wide = g.make<dfg::BitwiseAndOp>({g.cast(as(operands[0], smallInts), largeInts), mask});
+  Value whole;
+  for (int64_t part = 0; part < count; ++part) {
+    Value number = g.make<dfg::SqueezeOp>(g.slice(wide, axis, part, 1),
+                                          g.attribute("squeeze_dims", g.builder.getI64ArrayAttr({axis})));
+    Value placed = part == 0 ? number : g.make<dfg::LeftShiftOp>({number, g.scalar(largeInts, part * bits)});
+    whole = part == 0 ? placed : g.make<dfg::BitwiseOrOp>({whole, placed});
+  }
+  return one(g, as(whole, to));
 }
 
 // ---- Choices --------------------------------------------------------------------------------------------------------
@@ -519,6 +552,8 @@ Converter::Result Converter::customCall(Operation *op, Values operands, Builder 
     return approximateTopK(op, std::move(operands), g);
   if (target == "stablehlo.dynamic_reduce_window")
     return cumulate(op, std::move(operands), g);
+  if (target == "stablehlo.dynamic_rng_bit_generator")
+    return operands.size() == 2 ? drawBits(op, std::move(operands), g) : fail(g, "lacks operands");
   if (Form form = findLibraryCall(target); form.handler) {
     // What follows are sizes of results.
     if (operands.size() < static_cast<size_t>(form.operands))

@@ -338,11 +338,6 @@ def _export(step: Callable[[Any, Any], Any], state: Any, batch: Any, path: pathl
     state_names = _make_names(state_leaves, "state", taken)
     batch_names = _make_names(batch_leaves, "batch", taken)
 
-    for name, (_, leaf) in zip(state_names, state_leaves):
-        if "rbg" in str(_get_key_type(leaf)):
-            raise NotImplementedError(f"'{name}' is a random key of the kind '{_get_key_type(leaf)}', whose numbers are the device's own: "
-                                      "make it with impl='threefry2x32'")
-
     for name, (_, leaf) in zip(batch_names, batch_leaves):
         if not hasattr(leaf, "shape") or len(leaf.shape) == 0:
             raise ValueError(f"'{name}' of the batch has no axis of examples")

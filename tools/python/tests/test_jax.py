@@ -288,10 +288,39 @@ def test_numbers_of_python_are_state(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["rbg", "unsafe_rbg"])
-def test_keys_of_the_devices_generator_are_refused(tmp_path, kind):
-    with pytest.raises(NotImplementedError, match=f"'key' .*{kind}.*threefry2x32"):
-        distc.jax.export(lambda state, batch: (state, batch["x"].mean()), {"key": jax.random.key(0, impl=kind)}, {"x": np.ones((4, 3), "f")},
-                         tmp_path / "step.mlir")
+@pytest.mark.parametrize("replicas,flags", [(3, []), (2, ["--target", "cuda:emulated"])])
+def test_keys_of_the_devices_generator(tmp_path, kind, replicas, flags):
+    """Philox's numbers, by rows of three: what a replica draws begins within one of the generator's four."""
+    def step(state, batch):
+        key, *keys = jax.random.split(state["key"], 4)
+        def loss(w):
+            rows = batch["x"] * w + jax.random.normal(keys[0], batch["x"].shape)
+            rows = jnp.where(jax.random.bernoulli(keys[1], 0.7, rows.shape), rows, 0)
+            return jnp.mean((rows.sum(1) + jax.random.uniform(keys[2], rows.shape[:1])) ** 2)
+        value, gradient = jax.value_and_grad(loss)(state["w"])
+        return {"w": state["w"] - 0.1 * gradient, "key": key}, value
+
+    state = {"w": jnp.arange(3.0), "key": jax.random.key(7, impl=kind)}
+    data = {"x": np.random.RandomState(0).randn(36, 3).astype("f")}
+    losses, last = models.train_here(step, state, data, 12, 3)
+    exported = distc.jax.export(step, state, data, tmp_path / "step.mlir")
+    result = distc.compile(exported, replicas=replicas, batch=12, flags=flags).train(data, 3)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+    np.testing.assert_allclose(result.state["w"], last["w"], rtol=1e-5)
+    assert (jax.random.key_data(result.state["key"]) == jax.random.key_data(last["key"])).all()
+
+
+@pytest.mark.parametrize("to", ["uint8", "uint16", "float16", "int64", "float64"])
+def test_bits_of_other_sizes(tmp_path, to):
+    def step(state, batch):
+        bits = jax.lax.bitcast_convert_type(batch["x"].reshape(-1, 2) if to.endswith("64") else batch["x"], to)
+        return state, jnp.mean(jnp.where(jnp.isfinite(bits.astype("float64")), bits, 1).astype("float64") % 1000)
+
+    with jax.enable_x64(True):
+        data = {"x": np.random.RandomState(0).randint(-2**31, 2**31, (12, 2)).astype("i4")}
+        want = [float(step({}, {"x": data["x"]})[1])]
+        exported = distc.jax.export(step, {"w": jnp.float32(0)}, data, tmp_path / "step.mlir")
+        np.testing.assert_allclose(distc.compile(exported, replicas=2, batch=12).train(data, 1).losses, want, rtol=1e-6)
 
 
 @pytest.mark.parametrize("optimizer", [optax.sgd(0.1), optax.adagrad(0.1), optax.sgd(0.1, momentum=0.9)])
