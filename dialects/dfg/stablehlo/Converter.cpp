@@ -40,6 +40,8 @@ Converter::Form Converter::findForm(StringRef name) {
       {"stablehlo.or", {&C::bitwise, 2}},
       {"stablehlo.xor", {&C::bitwise, 2}},
       {"stablehlo.not", {&C::invert, 1}},
+      {"stablehlo.popcnt", {&C::countBits, 1}},
+      {"stablehlo.count_leading_zeros", {&C::countBits, 1}},
       {"stablehlo.divide", {&C::divide, 2}},
       {"stablehlo.remainder", {&C::remainder, 2}},
       {"stablehlo.maximum", {&C::extremum, 2}},

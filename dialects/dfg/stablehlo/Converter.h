@@ -159,6 +159,7 @@ private:
   bool isOwnRemainder(Value x, Value y);
   Result remainder(mlir::Operation *op, Values operands, Builder &g);
   Result shift(mlir::Operation *op, Values operands, Builder &g);
+  Result countBits(mlir::Operation *op, Values operands, Builder &g);
   Result cbrt(mlir::Operation *op, Values operands, Builder &g);
   Result roundAwayFromZero(mlir::Operation *op, Values operands, Builder &g);
   Result reducePrecision(mlir::Operation *op, Values operands, Builder &g);

@@ -40,6 +40,7 @@ WHOLE = {
     "narrow unsigned": lambda w, i, u: u.astype(jnp.uint8).astype(jnp.float32) + u.astype(jnp.uint8).astype(jnp.int32),
     "shifts": lambda w, i, u: ((u >> 5) ^ (u << 27)).astype(jnp.int32) % 1000 + (i >> 1) + lax.shift_right_logical(i, 28),
     "shifts by data": lambda w, i, u: lax.shift_right_logical(u, (u & 63)).astype(jnp.int32) % 1000 + (i << (jnp.abs(i) * 4)) % 999,
+    "counts of bits": lambda w, i, u: lax.population_count(i) + lax.clz(i) * 40 + lax.population_count(u.astype(jnp.uint8)).astype(jnp.int32) + lax.clz(i.astype(jnp.int16)),
     "bits": lambda w, i, u: lax.bitcast_convert_type(w, jnp.int32) % 1000 + (~i & 12 | 5),
     "booleans": lambda w, i, u: jnp.all(w > -1, 0) * 1.0 + jnp.any(w > 1, 1).sum() + ((w > 0) ^ (i > 0)).sum(0) + ((w > 0) != (i > 0)).sum(0),
     "slices": lambda w, i, u: w[1:6:2, ::-1][:, :3],
