@@ -66,14 +66,16 @@ def compiled(name, strategy, folder, steps, every, *flags, model="mlp-adam", **m
     return Form(name, [path, "--data", model.feeds], steps, every, **more)
 
 
-def on_two_hosts(name, strategy, folder, steps, every):
-    resources = folder / "resources.yml"
-    resources.write_text("nodes:\n" + "".join(f"  - address: {address}\n    cpus: [0]\n    chief: {'true' if i == 0 else 'false'}\n"
+def on_two_hosts(name, strategy, folder, steps, every, each=1, model="mlp-adam"):
+    """`each`: tasks of a host."""
+    resources = folder / f"resources{each}.yml"
+    resources.write_text("nodes:\n" + "".join(f"  - address: {address}\n    cpus: {list(range(each))}\n    chief: {'true' if i == 0 else 'false'}\n"
                                               for i, address in enumerate(SlowHosts.addresses)))
-    model = Model("mlp-adam")
+    model = Model(model)
     path = folder / (name.replace(" ", "-").replace(",", "") + ".exe")
-    must([DISTC, "compile", model.graph, "--strategy", strategy, "--resources", resources, "--batch", model.case["batch"], "-o", path])
-    return Form(name, [path, "--data", model.feeds], steps, every, units=2, hosts=True)
+    must([DISTC, "compile", model.graph, "--strategy", strategy, "--resources", resources, "--batch", model.case["batch"], "-o", path,
+          *["--one-process-per-replica"] * (each > 1)])
+    return Form(name, [path, "--data", model.feeds], steps, every, units=2 * each, hosts=True)
 
 
 def forms(folder, few):
@@ -99,7 +101,11 @@ def forms(folder, few):
                    ("servers that count gradients", lambda n: compiled(n, "PS:replicas_to_aggregate=2", folder, 2500, 200, split)),
                    ("asynchronous servers", lambda n: compiled(n, "PS:sync=false", folder, 3000, 200, split, exact=False)),
                    ("two hosts", lambda n: on_two_hosts(n, "AllReduce", folder, 800, 50)),
-                   ("two hosts with servers", lambda n: on_two_hosts(n, "PSLoadBalancing", folder, 800, 50))]
+                   ("two hosts with servers", lambda n: on_two_hosts(n, "PSLoadBalancing", folder, 800, 50)),
+                   ("two hosts of two tasks", lambda n: on_two_hosts(n, "AllReduce", folder, 600, 50, 2)),
+                   ("two hosts of two tasks with servers", lambda n: on_two_hosts(n, "PSLoadBalancing", folder, 600, 50, 2)),
+                   ("two hosts of two tasks with tables", lambda n: on_two_hosts(n, "Parallax", folder, 400, 50, 2, "embedding-adam")),
+                   ("two hosts, servers that count gradients", lambda n: on_two_hosts(n, "PS:replicas_to_aggregate=2", folder, 600, 50))]
 
 
 # ---- A run -------------------------------------------------------------------------------
@@ -161,7 +167,7 @@ class Run:
         if self.form.units > 1:
             command += ["--task", f"worker:{unit}", "--rendezvous", self.rendezvous]
         if self.hosts:
-            command = ["ip", "netns", "exec", self.hosts.names[unit], *command]
+            command = ["ip", "netns", "exec", self.hosts.names[unit * 2 // self.form.units], *command]
         return command + (["--resume"] if self.resumes else [])
 
     def start(self, unit):
@@ -405,7 +411,7 @@ class Faults:
         return len(saved) > 1
 
     def tear(self, index):
-        data = next(index.parent.glob(index.stem + ".data-*"))
+        data = next(index.parent.glob(index.stem + ".data-*"), index)  # gone where it was torn before
         how = self.rng.randrange(6)
         path = [index, data, data, data, index.with_suffix(".input"), index.parent / "checkpoint"][how]
         content = path.read_bytes()
