@@ -4,6 +4,7 @@ run that was left alone.
 
   elastic.py [--seed S] [--runs N] [--only WORDS]    more random ones"""
 import argparse
+import contextlib
 import json
 import os
 import random
@@ -13,7 +14,7 @@ import time
 
 import numpy as np
 
-from hosts import Process
+from hosts import PORT, Process, children
 from support import Checks, Folder, Model, expect, must, need_tools, read_log, read_losses, run, saved_steps
 
 WORKERS = 4
@@ -105,15 +106,17 @@ STEPS, EVERY = 800, 4
 class ElasticRun:
     """Workers of a small model in float64, where other sums are the same to 1e-12; saving every few steps is what its time goes to."""
 
-    def __init__(self, folder, least=1, *flags, last_call=0.5):
+    def __init__(self, folder, least=1, *flags, last_call=0.5, hosts=None):
+        """`hosts`: the first half of the workers is on one of two hosts, the others on the other."""
         self.folder = folder
+        self.hosts = hosts
         self.model = Model("mlp-float64")
         self.program = compiled(self.model, folder)
         self.least = least
         self.flags = flags
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))
-            self.rendezvous = f"127.0.0.1:{free.getsockname()[1]}"
+            self.rendezvous = f"{hosts.addresses[0]}:{PORT}" if hosts else f"127.0.0.1:{free.getsockname()[1]}"
         self.workers = {}
         self.gone = []
         common = ["--data", self.model.feeds, "--steps", STEPS, "--restore", self.model.checkpoint, "--quiet"]
@@ -131,7 +134,8 @@ class ElasticRun:
 
     def start(self, *ranks):
         for rank in ranks:
-            self.workers[rank] = Process(["env", "DISTC_SECRET=a secret of a test, 16 or more", self.program, "--task", f"worker:{rank}", *self.common])
+            there = ["ip", "netns", "exec", self.hosts.names[rank * 2 // WORKERS]] if self.hosts else []
+            self.workers[rank] = Process([*there, "env", "DISTC_SECRET=a secret of a test, 16 or more", self.program, "--task", f"worker:{rank}", *self.common])
 
     def log(self):
         """Whole lines of the log so far."""
@@ -170,10 +174,18 @@ class ElasticRun:
 
     def kill_task(self, rank):
         """kill -9 of the task alone: its supervisor starts it again."""
-        pid = self.workers[rank].popen.pid
-        children = (f"/proc/{pid}/task/{pid}/children")
-        for child in open(children).read().split():
-            os.kill(int(child), signal.SIGKILL)
+        self.send_task(rank, signal.SIGKILL)
+
+    def stop(self, rank, seconds):
+        """A task stands still; its supervisor kills it where that is longer than the others wait."""
+        self.send_task(rank, signal.SIGSTOP)
+        time.sleep(seconds)
+        self.send_task(rank, signal.SIGCONT)
+
+    def send_task(self, rank, number):
+        for child in children(self.workers[rank].popen.pid):
+            with contextlib.suppress(ProcessLookupError):  # it ends as it is asked for
+                os.kill(child, number)
 
     def terminate(self, rank):
         process = self.workers.pop(rank)
@@ -285,10 +297,10 @@ def first_is_told_to_go():
         return found + run_.end()
 
 
-def at_random(seed):
-    """Workers but the first are killed, go, come; tasks are killed, the first one, too."""
+def at_random(seed, hosts=None):
+    """Workers but the first are killed, go, come; tasks are killed, the first one, too; between `hosts` the link breaks, loses packets or is slow."""
     rng = random.Random(seed)
-    with Folder() as folder, ElasticRun(folder, 1, "--collectives", "network" if seed % 2 else "auto") as run_:
+    with Folder() as folder, ElasticRun(folder, 1, "--collectives", "network" if seed % 2 else "auto", hosts=hosts) as run_:
         run_.start(*range(rng.randint(1, WORKERS)))
         found, events = [], []
         for _ in range(rng.randint(3, 7)):
@@ -297,15 +309,31 @@ def at_random(seed):
                 break
             there = [rank for rank in run_.workers if rank and run_.workers[rank].popen.poll() is None]
             away = [rank for rank in range(1, WORKERS) if rank not in run_.workers]
-            what = rng.choice([kind for kind, able in [("kill", there), ("terminate", there), ("kill_task", there), ("start", away), ("kill_first", True)] if able])
+            what = rng.choice([kind for kind, able in [("kill", there), ("terminate", there), ("kill_task", there), ("start", away), ("kill_first", True),
+                                                       ("link", hosts), ("stop", there and hosts)] if able])
+            if what == "link":
+                events.append(disturb(hosts, rng))
+                continue
             rank = 0 if what == "kill_first" else rng.choice(away if what == "start" else there)
             events.append(f"{what} {rank}")
             if what == "terminate":
                 found += run_.terminate(rank)
+            elif what == "stop":
+                run_.stop(rank, rng.choice([0.5, 12]))
             else:
                 getattr(run_, "kill_task" if what == "kill_first" else what)(rank)
         found += run_.end()
         return [f"seed {seed}: {', '.join(events)}", *found] if found else []
+
+
+def disturb(hosts, rng):
+    """The link, for a while; what it did."""
+    what, value, seconds = rng.choice([("down", True, rng.choice([0.5, 3, 12])), ("loss", 0.2, 2), ("delay", 0.2, 2)])
+    usual = getattr(hosts, what)
+    setattr(hosts, what, value)
+    time.sleep(seconds)
+    setattr(hosts, what, usual)
+    return f"link: {what} {seconds} s"
 
 
 def refused():
