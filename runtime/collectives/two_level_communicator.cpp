@@ -60,6 +60,33 @@ public:
       options.host->broadcast(result, count * dtypeSize(dtype), 0);
   }
 
+  // The tasks of a host add up, their first one exchanges with those of other hosts, and each owner takes its own.
+  void reduce_scatter(drt_dtype dtype, Contributions contributions, int64_t count, int64_t divisor,
+                      const Pieces &pieces) override {
+    const InCollective mark(progress);
+    if (options.host)
+      options.host->all_reduce(dtype, contributions, count, divisor);
+    else if (contributions.parts > 1 || divisor > 1)
+      reduce(dtype, const_cast<char *>(contributions.first), contributions, count, divisor);
+    Pieces of_hosts;
+    const std::vector<Piece> *of_here = nullptr;
+    for (const std::vector<int> &host : options.hosts) {
+      std::vector<Piece> &all = of_hosts.emplace_back();
+      for (const int task : host)
+        all.insert(all.end(), pieces[static_cast<size_t>(task)].begin(), pieces[static_cast<size_t>(task)].end());
+    }
+    for (size_t i = 0; i < options.hosts.size(); ++i)
+      if (options.hosts[i].front() == first_here())
+        of_here = &of_hosts[i];
+    if (options.hosts_between)
+      options.hosts_between->reduce_scatter(dtype, {contributions.first, 0, 1}, count, 1, of_hosts);
+    if (!options.host)
+      return;
+    Pieces of_first(static_cast<size_t>(options.host->size()));
+    of_first.front() = *of_here;
+    options.host->all_gather_pieces(of_first);
+  }
+
   void broadcast(void *data, int64_t bytes, int root) override {
     const InCollective mark(progress);
     const auto is_there = [&](const std::vector<int> &host) {

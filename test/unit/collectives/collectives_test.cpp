@@ -261,6 +261,38 @@ TEST_CASE("broadcast, all-gather and barrier") {
   CHECK(wrong == no_errors(size));
 }
 
+TEST_CASE("reduce-scatter gives owners their pieces, wherever these lie") {
+  const int size = GENERATE(1, 2, 3, 4, 5);
+  const Hosts hosts = GENERATE(Hosts::Network, Hosts::Encrypted, Hosts::One, Hosts::Several, Hosts::Alternate);
+  const bool shared = GENERATE(false, true);
+  constexpr int64_t count = 30, replicas = 2;
+  std::vector<std::string> wrong(static_cast<size_t>(size));
+  auto errors = run_tasks(local_cluster(size, hosts), [&](Group &group, int rank) {
+    Communicator &c = group.communicator();
+    std::vector<float> own(count * replicas);
+    char *memory = shared ? c.shared_memory(count * replicas * int64_t(sizeof(float))) : nullptr;
+    float *data = memory ? reinterpret_cast<float *>(memory) : own.data();
+    for (int64_t i = 0; i < count * replicas; ++i)
+      data[i] = static_cast<float>(size * replicas * (rank + 1 + i));
+    // Element i is of task i * i, and the last task has none.
+    Pieces pieces(static_cast<size_t>(size));
+    const auto owner = [&](int64_t i) { return static_cast<size_t>(i * i % std::max(size - 1, 1)); };
+    for (int64_t i = 0; i < count; ++i)
+      pieces[owner(i)].push_back({reinterpret_cast<char *>(data + i), sizeof(float)});
+    c.reduce_scatter(DRT_F32, {reinterpret_cast<char *>(data), count * int64_t(sizeof(float)), replicas}, count,
+                     size * replicas, pieces);
+    for (int64_t i = 0; i < count; ++i) {
+      const auto sum = static_cast<float>(size * (size + 1) + size * (2 * i + count)); // of rank + 1 + i and + count
+      if (owner(i) == static_cast<size_t>(rank) && data[i] != sum)
+        wrong[static_cast<size_t>(rank)] = "element " + std::to_string(i) + " is " + std::to_string(data[i]);
+    }
+    c.barrier();
+    group.leave();
+  });
+  CHECK(errors == no_errors(size));
+  CHECK(wrong == no_errors(size));
+}
+
 TEST_CASE("a type that cannot be summed is refused by name") {
   CHECK_THROWS_WITH(sum_type(DRT_BOOL), Catch::Contains("all-reduce between tasks of TensorFlow type 10"));
 }
