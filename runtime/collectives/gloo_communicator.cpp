@@ -22,7 +22,10 @@
 #include <algorithm>
 #include <csignal>
 #include <cstring>
+#include <deque>
+#include <iterator>
 #include <sys/random.h>
+#include <utility>
 #include <vector>
 
 namespace drt {
@@ -63,7 +66,9 @@ private:
   const std::string prefix;
 };
 
-/// A message is its length, then its bytes, so that it can be received in other pieces than it was sent in.
+/// A message is parts, whose lengths go before them, so that it can be received in other pieces than it was sent in.
+/// Large pieces are parts of their own, sent from where they are and, into a piece that is as large, received where
+/// they belong; small ones are joined.
 class GlooChannel final : public Channel {
 public:
   using Context = std::shared_ptr<gloo::rendezvous::Context>;
@@ -75,57 +80,119 @@ public:
         guard(std::move(guard)) {}
 
   void send(const std::vector<Piece> &pieces) override {
-    sent.clear();
-    for (const Piece &piece : pieces)
-      sent.insert(sent.end(), piece.data, piece.data + piece.bytes);
-    auto length = static_cast<int64_t>(sent.size());
-    if (length == 0)
+    const std::vector<Piece> parts = join(pieces);
+    if (parts.empty())
       return; // which nobody receives
+    Head head = {static_cast<int64_t>(parts.size()), {}};
+    std::vector<int64_t> more;
+    for (size_t i = 0; i < parts.size(); ++i)
+      (i < std::size(head.lengths) ? head.lengths[i] : more.emplace_back()) = parts[i].bytes;
     guard([&] {
-      auto head = context->createUnboundBuffer(&length, sizeof length);
-      auto body = context->createUnboundBuffer(sent.data(), sent.size());
-      head->send(peer, slot);
-      head->waitSend(no_timeout);
-      body->send(peer, slot);
-      body->waitSend(no_timeout);
+      Buffers going;
+      const auto send = [&](void *data, size_t bytes) {
+        going.push_back(context->createUnboundBuffer(data, bytes));
+        going.back()->send(peer, slot);
+      };
+      send(&head, sizeof head);
+      if (!more.empty())
+        send(more.data(), more.size() * sizeof(int64_t));
+      for (const Piece &part : parts)
+        send(part.data, static_cast<size_t>(part.bytes));
+      for (const auto &buffer : going)
+        buffer->waitSend(no_timeout);
     });
   }
 
   void receive(const std::vector<Piece> &pieces) override {
-    for (const Piece &piece : pieces)
-      for (int64_t at = 0; at < piece.bytes;) {
-        if (taken == static_cast<int64_t>(received.size()))
-          next();
-        const int64_t bytes = std::min(piece.bytes - at, static_cast<int64_t>(received.size()) - taken);
-        std::memcpy(piece.data + at, received.data() + taken, static_cast<size_t>(bytes));
-        at += bytes;
-        taken += bytes;
-      }
+    guard([&] {
+      Buffers coming;
+      for (const Piece &piece : pieces)
+        for (int64_t at = 0; at < piece.bytes;)
+          at += receive(piece.data + at, piece.bytes - at, coming);
+      for (const auto &buffer : coming)
+        buffer->waitRecv(no_timeout);
+    });
   }
 
   bool reads_in_place() const override { return false; }
 
 private:
-  void next() {
-    taken = 0;
-    int64_t length = 0;
-    guard([&] {
-      auto head = context->createUnboundBuffer(&length, sizeof length);
-      head->recv(peer, slot);
-      head->waitRecv(no_timeout);
-      received.resize(static_cast<size_t>(length));
-      auto body = context->createUnboundBuffer(received.data(), received.size());
-      body->recv(peer, slot);
-      body->waitRecv(no_timeout);
-    });
+  using Buffers = std::vector<std::unique_ptr<gloo::transport::UnboundBuffer>>;
+
+  struct Head {
+    int64_t parts;
+    int64_t lengths[7]; // of the first of them; those of others follow
+  };
+  static constexpr int64_t large = 64 << 10;
+
+  std::vector<Piece> join(const std::vector<Piece> &pieces) {
+    int64_t small = 0;
+    for (const Piece &piece : pieces)
+      small += piece.bytes < large ? piece.bytes : 0;
+    joined.resize(static_cast<size_t>(small));
+    std::vector<Piece> parts;
+    char *end = joined.data();
+    bool open = false; // the last part takes more
+    for (const Piece &piece : pieces) {
+      if (piece.bytes >= large) {
+        parts.push_back(piece);
+        open = false;
+      } else if (piece.bytes > 0) {
+        if (!std::exchange(open, true))
+          parts.push_back({end, 0});
+        end = std::copy_n(piece.data, piece.bytes, end);
+        parts.back().bytes += piece.bytes;
+      }
+    }
+    return parts;
+  }
+
+  /// Some of the next bytes, or a receive for them. Returns how many.
+  int64_t receive(char *data, int64_t room, Buffers &coming) {
+    if (taken == static_cast<int64_t>(received.size()) && lengths.empty())
+      receiveLengths();
+    if (taken == static_cast<int64_t>(received.size())) {
+      const int64_t bytes = lengths.front();
+      lengths.pop_front();
+      if (bytes <= room) {
+        coming.push_back(begin(data, static_cast<size_t>(bytes)));
+        return bytes;
+      }
+      taken = 0;
+      received.resize(static_cast<size_t>(bytes));
+      begin(received.data(), received.size())->waitRecv(no_timeout);
+    }
+    const int64_t bytes = std::min(room, static_cast<int64_t>(received.size()) - taken);
+    std::memcpy(data, received.data() + taken, static_cast<size_t>(bytes));
+    taken += bytes;
+    return bytes;
+  }
+
+  void receiveLengths() {
+    Head head;
+    begin(&head, sizeof head)->waitRecv(no_timeout);
+    const int64_t first = std::min<int64_t>(head.parts, std::size(head.lengths));
+    lengths.assign(head.lengths, head.lengths + first);
+    if (head.parts == first)
+      return;
+    std::vector<int64_t> more(static_cast<size_t>(head.parts - first));
+    begin(more.data(), more.size() * sizeof(int64_t))->waitRecv(no_timeout);
+    lengths.insert(lengths.end(), more.begin(), more.end());
+  }
+
+  std::unique_ptr<gloo::transport::UnboundBuffer> begin(void *data, size_t bytes) {
+    auto buffer = context->createUnboundBuffer(data, bytes);
+    buffer->recv(peer, slot);
+    return buffer;
   }
 
   const Context context;
   const int peer;
   const gloo::Slot slot;
   const Guard guard;
-  std::vector<char> sent, received;
-  int64_t taken = 0; // of what was received
+  std::vector<char> joined, received;
+  std::deque<int64_t> lengths; // of parts that have not been received
+  int64_t taken = 0;           // of what was received
 };
 
 /// Messages of one collective, which has a slot of its own.

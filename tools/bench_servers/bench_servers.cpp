@@ -5,10 +5,13 @@
 //===----------------------------------------------------------------------===//
 //
 //   bench-servers [--workers 64] [--steps 50] [--mib 64] [--network]
+//   bench-servers --hosts F,G --address A …
 //
 // A server and workers that pull and push, each a process of this machine, as the
 // executables of asynchronous strategies are (runtime/servers), with nothing to
-// compute:
+// compute. With --hosts the server is in the network namespace of file F, at address
+// A, and the workers are in that of file G (tools/bench_network --servers).
+//
 //
 //   dense    one worker and one variable: bytes a second, beside memcpy's
 //   small    one worker and a thousand variables of 64 bytes: variables a second
@@ -28,9 +31,11 @@
 #include <charconv>
 #include <cstdio>
 #include <cstring>
+#include <fcntl.h>
 #include <fstream>
 #include <getopt.h>
 #include <iostream>
+#include <sched.h>
 #include <string>
 #include <string_view>
 #include <sys/mman.h>
@@ -42,11 +47,18 @@ using namespace drt;
 
 namespace {
 
+/// How processes reach each other: over memory, or over the network of one host or two.
+struct Way {
+  bool network = false;
+  std::string hostOfServer, hostOfWorkers; // files of network namespaces; none: this process's
+  std::string address = "127.0.0.1";       // the server's
+};
+
 struct Setting {
   int workers = 1;
   int64_t variables = 1, bytes = 0; // of each
   int steps = 0;
-  bool network = false;
+  Way way;
 };
 
 /// In memory of all processes.
@@ -179,16 +191,45 @@ struct Measured {
   Result result;
 };
 
+/// The calling process goes there.
+void enter(const std::string &host) {
+  if (host.empty())
+    return;
+  const int file = open(host.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0 || setns(file, CLONE_NEWNET) != 0)
+    throw Error("cannot enter '" + host + "': " + std::strerror(errno));
+  close(file);
+}
+
+/// A socket of that host that listens at a free port: a process has one, whichever host it is on later.
+Socket listenOn(const std::string &host, const std::string &address) {
+  Socket listening;
+  std::string failure;
+  std::thread([&] { // which alone goes there
+    try {
+      enter(host);
+      listening = listen_at({address, 0});
+    } catch (const std::exception &error) {
+      failure = error.what();
+    }
+  })
+      .join();
+  if (!failure.empty())
+    throw Error(failure);
+  return listening;
+}
+
 Measured run(const Setting &setting) {
   const size_t calls = static_cast<size_t>(setting.workers) * static_cast<size_t>(setting.steps);
   auto *ns = sharedArray<int64_t>(2 * calls);
   auto *result = sharedArray<Result>(1);
-  Socket listening = listen_at({"127.0.0.1", 0});
+  const Way &way = setting.way;
+  Socket listening = listenOn(way.hostOfServer, way.address);
   GroupOptions options;
   for (int rank = 0; rank <= setting.workers; ++rank)
-    options.tasks.push_back({"worker", rank, "127.0.0.1", rank, 1});
-  options.rendezvous = "127.0.0.1:" + std::to_string(bound_port(listening));
-  options.network = setting.network;
+    options.tasks.push_back({"worker", rank, way.address, rank, 1});
+  options.rendezvous = way.address + ":" + std::to_string(bound_port(listening));
+  options.network = way.network;
   options.note = [](const std::string &) {};
   std::vector<pid_t> processes;
   for (int rank = 0; rank <= setting.workers; ++rank) {
@@ -202,6 +243,7 @@ Measured run(const Setting &setting) {
     int status = 0;
     try {
       options.rank = rank;
+      enter(rank == 0 ? way.hostOfServer : way.hostOfWorkers);
       if (rank == 0)
         options.listen_socket = listening.release();
       auto group = Group::join(options);
@@ -247,26 +289,26 @@ double copyNs(int64_t bytes) {
   return median(ns);
 }
 
-void measureDense(int64_t mib, int steps, bool network) {
+void measureDense(int64_t mib, int steps, const Way &way) {
   const int64_t bytes = mib << 20;
   const double copied = copyNs(bytes);
-  const Measured found = run({1, 1, bytes, steps, network});
+  const Measured found = run({1, 1, bytes, steps, way});
   const auto rate = [&](double ns) { return static_cast<double>(bytes) / ns; }; // bytes a nanosecond are GB a second
-  std::printf("dense  %lld MiB: memcpy %.1f GB/s, pull %.1f GB/s (%.2f), push %.1f GB/s (%.2f)\n",
+  std::printf("dense  %lld MiB: memcpy %.2f GB/s, pull %.2f GB/s (%.2f), push %.2f GB/s (%.2f)\n",
               static_cast<long long>(mib), rate(copied), rate(median(found.pullNs)), copied / median(found.pullNs),
               rate(median(found.pushNs)), copied / median(found.pushNs));
 }
 
-void measureSmall(int steps, bool network) {
+void measureSmall(int steps, const Way &way) {
   constexpr int64_t variables = 1000;
-  const Measured found = run({1, variables, 64, steps, network});
+  const Measured found = run({1, variables, 64, steps, way});
   const auto rate = [&](double ns) { return static_cast<double>(variables) / ns * 1e9; };
   std::printf("small  %lld of 64 bytes: pulled %.0f a second, pushed %.0f a second\n",
               static_cast<long long>(variables), rate(median(found.pullNs)), rate(median(found.pushNs)));
 }
 
-void measureMany(int workers, int steps, bool network) {
-  const Measured found = run({workers, 16, 64 << 10, steps, network});
+void measureMany(int workers, int steps, const Way &way) {
+  const Measured found = run({workers, 16, 64 << 10, steps, way});
   std::printf("many   %d workers, %d steps: %lld gradients, none lost; the server had %lld MiB in memory at most\n",
               workers, steps, static_cast<long long>(found.result.accepted),
               static_cast<long long>(found.result.serverBytes >> 20));
@@ -284,17 +326,31 @@ bool readNumber(std::string_view text, int &number) {
 
 int main(int argc, char **argv) {
   int workers = 64, steps = 50, mib = 64;
-  bool network = false;
+  Way way;
   const option options[] = {{"workers", required_argument, nullptr, 'w'},
                             {"steps", required_argument, nullptr, 's'},
                             {"mib", required_argument, nullptr, 'm'},
                             {"network", no_argument, nullptr, 'n'},
+                            {"hosts", required_argument, nullptr, 'h'},
+                            {"address", required_argument, nullptr, 'a'},
                             {}};
   for (int flag; (flag = getopt_long(argc, argv, "", options, nullptr)) != -1;) {
     int *number = flag == 'w' ? &workers : flag == 's' ? &steps : flag == 'm' ? &mib : nullptr;
-    network |= flag == 'n';
+    way.network |= flag == 'n' || flag == 'h';
     if (flag == '?')
       return 2; // getopt has said why
+    if (flag == 'a')
+      way.address = optarg;
+    if (flag == 'h') {
+      const std::string_view both = optarg;
+      const size_t comma = both.find(',');
+      if (comma == std::string_view::npos) {
+        std::cerr << "error: --hosts is of two files with a comma between them\n";
+        return 2;
+      }
+      way.hostOfServer = both.substr(0, comma);
+      way.hostOfWorkers = both.substr(comma + 1);
+    }
     if (number && (!readNumber(optarg, *number) || *number < 1)) {
       std::cerr << "error: '" << optarg << "' is no number from 1 on\n";
       return 2;
@@ -305,11 +361,11 @@ int main(int argc, char **argv) {
     return 2;
   }
   try {
-    measureDense(mib, steps, network);
+    measureDense(mib, steps, way);
     std::fflush(stdout);
-    measureSmall(steps, network);
+    measureSmall(steps, way);
     std::fflush(stdout);
-    measureMany(workers, steps, network);
+    measureMany(workers, steps, way);
   } catch (const std::exception &error) {
     std::fflush(stdout);
     std::cerr << "error: " << error.what() << "\n";

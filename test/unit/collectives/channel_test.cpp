@@ -95,6 +95,36 @@ TEST_CASE("what one end of a channel sends, the other receives") {
   CHECK(wrong == 0);
 }
 
+TEST_CASE("a message of many large pieces and small ones is received in these and in others") {
+  const Hosts hosts = GENERATE(Hosts::One, Hosts::Network, Hosts::Encrypted);
+  const auto pieces_of = [](std::vector<char> &data, size_t large, size_t small) {
+    std::vector<Piece> pieces;
+    for (size_t at = 0; at < data.size(); at += static_cast<size_t>(pieces.back().bytes))
+      pieces.push_back(
+          {data.data() + at, static_cast<int64_t>(std::min(data.size() - at, pieces.size() % 2 ? small : large))});
+    return pieces;
+  };
+  std::vector<char> data(20 * 100'003);
+  std::minstd_rand random(1);
+  std::generate(data.begin(), data.end(), [&] { return static_cast<char>(random()); });
+  const auto errors = run_tasks(local_cluster(2, hosts), [&](Group &group, int rank) {
+    std::vector<std::unique_ptr<Channel>> channels = group.communicator().open_channels(0, {0, 1});
+    for (const auto &[large, small] : {std::pair(100'000, 3), std::pair(30'000, 100'000), std::pair(1'000'000, 7)})
+      if (rank == 1) {
+        channels[0]->send(pieces_of(data, 100'000, 3));
+      } else {
+        std::vector<char> received(data.size());
+        channels[0]->receive(pieces_of(received, static_cast<size_t>(large), static_cast<size_t>(small)));
+        if (received != data)
+          throw Error("other bytes in pieces of " + std::to_string(large));
+      }
+    group.communicator().barrier();
+    channels.clear();
+    group.leave();
+  });
+  CHECK(errors == std::vector<std::string>(2));
+}
+
 TEST_CASE("who waits at a channel hears why there is nothing to wait for") {
   const Hosts hosts = GENERATE(Hosts::One, Hosts::Network, Hosts::Encrypted);
   const auto errors = run_tasks(local_cluster(2, hosts), [&](Group &group, int rank) {
