@@ -65,6 +65,39 @@ std::optional<int64_t> LocalParameterServer::pull(int32_t, void *const *values) 
   return seen;
 }
 
+std::shared_ptr<const LocalParameterServer::Snapshot> LocalParameterServer::snapshot() {
+  std::shared_ptr<const Snapshot> found;
+  readVariables([&](int64_t version) {
+    std::lock_guard<std::mutex> lock(copying_);
+    if (!snapshot_ || snapshot_->version != version) {
+      snapshot_.reset(); // free, where nobody reads it
+      std::unique_ptr<Snapshot> fresh;
+      {
+        std::lock_guard<std::mutex> lock(free_);
+        if (!freeSnapshots_.empty()) {
+          fresh = std::move(freeSnapshots_.back());
+          freeSnapshots_.pop_back();
+        }
+      }
+      if (!fresh) {
+        fresh = std::make_unique<Snapshot>();
+        for (const LocalServerConfig::Variable &variable : config_.variables)
+          fresh->values.emplace_back(std::max<int64_t>(variable.bytes, 1));
+      }
+      for (size_t i = 0; i < config_.variables.size(); ++i)
+        std::memcpy(fresh->values[i].data(), config_.variables[i].data,
+                    static_cast<size_t>(config_.variables[i].bytes));
+      fresh->version = version;
+      snapshot_ = std::shared_ptr<Snapshot>(fresh.release(), [this](Snapshot *unread) {
+        std::lock_guard<std::mutex> lock(free_);
+        freeSnapshots_.emplace_back(unread);
+      });
+    }
+    found = snapshot_;
+  });
+  return found;
+}
+
 // Where a gradient of the replica's step `clock` goes. Those that are only counted go to the next update that is not
 // complete; with a bound each update takes the gradients of one clock.
 LocalParameterServer::Update &LocalParameterServer::openUpdate(int64_t clock) {

@@ -14,6 +14,7 @@
 #include <atomic>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <shared_mutex>
 #include <vector>
@@ -58,6 +59,13 @@ public:
 
   /// As pull, without a copy: `read` is called with the version while no update runs. False: stopped.
   bool readVariables(const std::function<void(int64_t version)> &read);
+
+  /// What a pull at this moment gives; those of one version are one. Null: stopped.
+  struct Snapshot {
+    int64_t version = -1;
+    std::vector<Memory> values;
+  };
+  std::shared_ptr<const Snapshot> snapshot();
 
   /// As push, in two parts: memory that gradients are written to without anybody waiting, then that.
   Memory newGradients();
@@ -123,6 +131,11 @@ private:
 
   std::shared_mutex values_; // of the variables
   int64_t version_ = 0;      // updates that they have seen; under values_
+
+  std::mutex copying_; // guards snapshot_
+  std::mutex free_;    // guards freeSnapshots_
+  std::vector<std::unique_ptr<Snapshot>> freeSnapshots_;
+  std::shared_ptr<Snapshot> snapshot_; // of the version that was asked for last
 };
 
 } // namespace drt

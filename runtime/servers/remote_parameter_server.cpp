@@ -96,15 +96,8 @@ private:
       return;
     }
     // A network may be slow: no update shall wait for it.
-    if (copies_.empty())
-      for (const LocalServerConfig::Variable &variable : variables)
-        copies_.emplace_back(std::max<int64_t>(variable.bytes, 1));
-    std::vector<void *> values;
-    for (const Memory &copy : copies_)
-      values.push_back(copy.data());
-    const std::optional<int64_t> version = server_.pull(request.replica, values.data());
-    if (version)
-      send(*version, [&](size_t i) { return values[i]; });
+    if (const std::shared_ptr<const LocalParameterServer::Snapshot> values = server_.snapshot())
+      send(values->version, [&](size_t i) { return values->values[i].data(); });
     else
       reply({0, 0});
   }
@@ -135,7 +128,6 @@ private:
   Channel &channel_;
   const ServedSizes &sizes_;
   const int32_t listener_;
-  std::vector<Memory> copies_; // of what is pulled
 };
 
 } // namespace

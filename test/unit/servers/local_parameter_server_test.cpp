@@ -297,6 +297,30 @@ TEST_CASE("updates wait until they are allowed, and variables are at rest until 
   CHECK(job.w[0] == -3);
 }
 
+TEST_CASE("a snapshot is one for a version, and stays while somebody reads it") {
+  Job job(DRT_SERVE_ASYNC, 2, 1, 0);
+  job.allow(3);
+  const auto valueOf = [](const auto &snapshot) {
+    return *reinterpret_cast<const float *>(snapshot->values[0].data());
+  };
+  auto first = job.server->snapshot();
+  CHECK(first == job.server->snapshot());
+  CHECK(first->version == 0);
+  job.pull(0);
+  job.push(0, 1);
+  auto second = job.server->snapshot();
+  CHECK((first->version == 0 && valueOf(first) == 0));
+  CHECK((second->version == 1 && valueOf(second) == -1));
+  const char *memory = first->values[0].data();
+  first.reset();
+  job.push(0, 1);
+  CHECK(job.server->snapshot()->values[0].data() == memory);
+  CHECK(valueOf(job.server->snapshot()) == -2);
+  CHECK(valueOf(second) == -1);
+  job.server->stop();
+  CHECK(!job.server->snapshot());
+}
+
 TEST_CASE("a server that stops sends everybody away") {
   Job job(DRT_SERVE_COUNTED, 2, 2, 0);
   job.pull(0), job.pull(1);
