@@ -66,7 +66,7 @@ def compiled(name, strategy, folder, steps, every, *flags, model="mlp-adam", **m
     return Form(name, [path, "--data", model.feeds], steps, every, **more)
 
 
-def on_two_hosts(name, strategy, folder, steps, every, each=1, model="mlp-adam"):
+def on_two_hosts(name, strategy, folder, steps, every, each=1, model="mlp-adam", encrypted=False):
     """`each`: tasks of a host."""
     resources = folder / f"resources{each}.yml"
     resources.write_text("nodes:\n" + "".join(f"  - address: {address}\n    cpus: {list(range(each))}\n    chief: {'true' if i == 0 else 'false'}\n"
@@ -74,8 +74,16 @@ def on_two_hosts(name, strategy, folder, steps, every, each=1, model="mlp-adam")
     model = Model(model)
     path = folder / (name.replace(" ", "-").replace(",", "") + ".exe")
     must([DISTC, "compile", model.graph, "--strategy", strategy, "--resources", resources, "--batch", model.case["batch"], "-o", path,
-          *["--one-process-per-replica"] * (each > 1)])
-    return Form(name, [path, "--data", model.feeds], steps, every, units=2 * each, hosts=True)
+          *["--one-process-per-replica"] * (each > 1), *["--tls"] * encrypted])
+    return Form(name, [path, "--data", model.feeds, *(certificate(folder) if encrypted else [])], steps, every, units=2 * each, hosts=True)
+
+
+def certificate(folder):
+    key, cert = folder / "key.pem", folder / "cert.pem"
+    if not cert.exists():
+        must(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-subj", "/CN=test", "-days", 3, "-keyout", key,
+              "-out", cert])
+    return ["--tls-cert", cert, "--tls-key", key, "--tls-ca", cert]
 
 
 def forms(folder, few):
@@ -105,6 +113,9 @@ def forms(folder, few):
                    ("two hosts of two tasks", lambda n: on_two_hosts(n, "AllReduce", folder, 600, 50, 2)),
                    ("two hosts of two tasks with servers", lambda n: on_two_hosts(n, "PSLoadBalancing", folder, 600, 50, 2)),
                    ("two hosts of two tasks with tables", lambda n: on_two_hosts(n, "Parallax", folder, 400, 50, 2, "embedding-adam")),
+                   ("two hosts, encrypted", lambda n: on_two_hosts(n, "AllReduce", folder, 600, 50, encrypted=True)),
+                   ("two hosts of two tasks, encrypted", lambda n: on_two_hosts(n, "ShardedUpdate", folder, 400, 50, 2, encrypted=True)),
+                   ("servers that count rows", lambda n: compiled(n, "PS:replicas_to_aggregate=2", folder, 2500, 200, split, model="embedding-adam")),
                    ("two hosts, servers that count gradients", lambda n: on_two_hosts(n, "PS:replicas_to_aggregate=2", folder, 600, 50))]
 
 
