@@ -137,9 +137,9 @@ class TwoHosts:
         self.processes.append(process)
         return process
 
-    def start_task(self, host, command, port=PORT):
-        """Task worker:HOST of a plan with one task a host."""
-        return self.start(host, [*command, "--task", f"worker:{host}", "--rendezvous", f"{self.addresses[0]}:{port}"])
+    def start_task(self, host, command, port=PORT, task=None):
+        """Task worker:HOST of a plan with one task a host, or another one."""
+        return self.start(host, [*command, "--task", f"worker:{host if task is None else task}", "--rendezvous", f"{self.addresses[0]}:{port}"])
 
     def cut(self):
         """The cable is pulled: packets are lost, connections stay open."""
