@@ -124,6 +124,7 @@ private:
     int64_t lengths[7]; // of the first of them; those of others follow
   };
   static constexpr int64_t large = 64 << 10;
+  static constexpr int64_t most_parts = 1 << 24; // more are no message
 
   std::vector<Piece> join(const std::vector<Piece> &pieces) {
     int64_t small = 0;
@@ -171,13 +172,17 @@ private:
   void receiveLengths() {
     Head head;
     begin(&head, sizeof head)->waitRecv(no_timeout);
+    if (head.parts < 1 || head.parts > most_parts)
+      throw Error("a message of " + std::to_string(head.parts) + " parts came from another task", 70);
     const int64_t first = std::min<int64_t>(head.parts, std::size(head.lengths));
     lengths.assign(head.lengths, head.lengths + first);
-    if (head.parts == first)
-      return;
-    std::vector<int64_t> more(static_cast<size_t>(head.parts - first));
-    begin(more.data(), more.size() * sizeof(int64_t))->waitRecv(no_timeout);
-    lengths.insert(lengths.end(), more.begin(), more.end());
+    if (head.parts > first) {
+      std::vector<int64_t> more(static_cast<size_t>(head.parts - first));
+      begin(more.data(), more.size() * sizeof(int64_t))->waitRecv(no_timeout);
+      lengths.insert(lengths.end(), more.begin(), more.end());
+    }
+    if (*std::min_element(lengths.begin(), lengths.end()) < 1)
+      throw Error("a message with a part of no bytes came from another task", 70);
   }
 
   std::unique_ptr<gloo::transport::UnboundBuffer> begin(void *data, size_t bytes) {
