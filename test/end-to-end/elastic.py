@@ -202,7 +202,10 @@ class ElasticRun:
     def end(self):
         """What is not as in a run that was left alone."""
         found = []
-        for rank, process in self.workers.items():
+        for rank, process in sorted(self.workers.items()):
+            if rank and self.is_too_late(process):
+                process.kill()
+                continue
             try:
                 status = process.wait(150)
             except AssertionError:
@@ -217,6 +220,13 @@ class ElasticRun:
         with np.load(self.folder / "final.npz") as got, np.load(self.folder / "want.npz") as want:
             found += [f"{name} is another" for name in want if not np.allclose(got[name], want[name], rtol=1e-8, atol=1e-11)]
         return found + [self.said()] if found else []
+
+    def is_too_late(self, process):
+        """Whether the run is over, and a worker that the link kept away waits for it."""
+        until = time.monotonic() + 20
+        while self.hosts and process.popen.poll() is None and time.monotonic() < until:
+            time.sleep(0.1)
+        return self.hosts and process.popen.poll() is None and process.out.rstrip().endswith("(Connection refused)")
 
     def sizes(self):
         log = self.log()
