@@ -6,6 +6,7 @@
 #include "collectives/two_level_communicator.h"
 
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <utility>
 
@@ -39,7 +40,31 @@ public:
   char *shared_memory(int64_t bytes) override { return options.host ? options.host->shared_memory(bytes) : nullptr; }
 
   std::vector<std::unique_ptr<Channel>> open_channels(int root, const std::vector<int> &counts) override {
-    return options.tasks->open_channels(root, counts);
+    const auto has_root = [&](const std::vector<int> &host) {
+      return std::find(host.begin(), host.end(), root) != host.end();
+    };
+    const std::vector<int> &near = *std::find_if(options.hosts.begin(), options.hosts.end(), has_root);
+    // Over memory with those of the root's host, over the network with the others.
+    std::vector<int> of_near, of_far = counts;
+    for (const int task : near) {
+      of_near.push_back(counts[static_cast<size_t>(task)]);
+      of_far[static_cast<size_t>(task)] = 0;
+    }
+    std::vector<std::unique_ptr<Channel>> far_channels = options.tasks->open_channels(root, of_far), near_channels;
+    if (options.host && near.front() == first_here())
+      near_channels = options.host->open_channels(
+          static_cast<int>(std::find(near.begin(), near.end(), root) - near.begin()), of_near);
+    // In the order of tasks; one that is not the root has one kind.
+    std::vector<std::unique_ptr<Channel>> channels;
+    auto far = std::make_move_iterator(far_channels.begin()), by = std::make_move_iterator(near_channels.begin());
+    for (int task = 0; task < size(); ++task) {
+      if (task == root || (rank() != root && rank() != task))
+        continue;
+      auto &next = std::find(near.begin(), near.end(), task) != near.end() ? by : far;
+      for (int i = 0; i < counts[static_cast<size_t>(task)]; ++i)
+        channels.push_back(*next++);
+    }
+    return channels;
   }
 
   void all_reduce_sum(void *data, int64_t count, drt_dtype dtype, int32_t algorithm) override {

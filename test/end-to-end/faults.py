@@ -117,7 +117,7 @@ def forms(folder, few):
                    ("two hosts of two tasks, encrypted", lambda n: on_two_hosts(n, "ShardedUpdate", folder, 400, 50, 2, encrypted=True)),
                    ("servers that count rows", lambda n: compiled(n, "PS:replicas_to_aggregate=2", folder, 2500, 200, split, model="embedding-adam")),
                    ("two hosts, servers that count gradients", lambda n: on_two_hosts(n, "PS:replicas_to_aggregate=2", folder, 600, 50)),
-                   ("two hosts of two tasks, servers that count", lambda n: on_two_hosts(n, "PS:replicas_to_aggregate=4", folder, 400, 50, 2))]
+                   ("two hosts of two tasks with a server that counts", lambda n: on_two_hosts(n, "PS:replicas_to_aggregate=4", folder, 400, 50, 2))]
 
 
 # ---- A run -------------------------------------------------------------------------------

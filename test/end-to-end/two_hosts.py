@@ -24,11 +24,11 @@ ALGORITHMS = (("all_reduce_alg=ring", "by ring"), ("spec=RING", "by ring"), ("al
               ("all_reduce_alg=halving", "by halving and doubling"), ("all_reduce_alg=auto", "by doubling"))
 
 
-def compile_for_two(model, folder, strategy="AllReduce", *flags):
-    resources = folder / "resources.yml"
-    resources.write_text(RESOURCES)
+def compile_for_two(model, folder, strategy="AllReduce", *flags, resources=RESOURCES):
+    path = folder / "resources.yml"
+    path.write_text(resources)
     batch = ["--batch", model.case["batch"]] if model.case["batch"] else []
-    must([DISTC, "compile", model.graph, "--strategy", strategy, "--resources", resources, *batch, "-o",
+    must([DISTC, "compile", model.graph, "--strategy", strategy, "--resources", path, *batch, "-o",
           folder / "train", *flags])
     return folder / "train"
 
@@ -50,6 +50,21 @@ def trains(name, strategy="AllReduce"):
         if statuses != [0, 0]:
             return [f"exit statuses {statuses}", tasks[0].out, tasks[1].out]
         return model.differences(own[0], replicas=2)
+
+
+def trains_two_each(name, strategy):
+    """Two tasks on each host, which share memory with each other."""
+    model = Model(name)
+    with Folder() as folder, TwoHosts() as hosts:
+        executable = compile_for_two(model, folder, strategy, "--one-process-per-replica", resources=RESOURCES.replace("[0]", "[0, 1]"))
+        own = [folder / f"task{i}" for i in range(4)]
+        for made in own:
+            made.mkdir()
+        tasks = [hosts.start_task(i // 2, model.run_command(executable, own[i]), task=i) for i in range(4)]
+        statuses = [task.wait(120) for task in tasks]
+        if any(statuses):
+            return [f"exit statuses {statuses}", *(task.out for task in tasks)]
+        return model.differences(own[0], replicas=4)
 
 
 def by_algorithm(name, key, text):
@@ -146,6 +161,8 @@ def main():
     checks = Checks()
     for name in sys.argv[1:] or MODELS:
         checks.check(f"{name} on two hosts", trains, name)
+    for strategy in ("ShardedUpdate", "PSLoadBalancing", "PS:replicas_to_aggregate=4"):
+        checks.check(f"two tasks on each of two hosts, {strategy}", trains_two_each, "mlp-adam", strategy)
     for key, text in ALGORITHMS:
         checks.check(f"{key} between two hosts", by_algorithm, "mlp-momentum", key, text)
     for strategy in ("AllReduce", "PSLoadBalancing"):
