@@ -210,6 +210,22 @@ def dynamic_rnn_with_lengths(i):
 
 
 @case(1, 2)
+def raw_rnn_of_a_known_length(i):
+    """A decoder that is fed its own outputs: all examples end in the same step, and finished ones are looked for among all."""
+    tf = i.tf
+    cell = keras().layers.SimpleRNNCell(SIZE, kernel_initializer=keras().initializers.GlorotUniform(3), recurrent_initializer=keras().initializers.
+                                        GlorotUniform(5))
+    rows = tf.shape(i.x)[0]
+
+    def step(time, output, state, _):
+        if output is None:
+            return tf.zeros([rows], tf.bool), i.x[:, 0], tf.tanh(i.x[:, 1]), i.v, None
+        return tf.fill([rows], time >= 3), tf.matmul(output, i.m), state, output * i.v, None
+    outputs, state, _ = tf.nn.raw_rnn(cell, step)
+    return i.loss_of(tf.reduce_mean(outputs.stack(), 0) + (state[0] if isinstance(state, (list, tuple)) else state))
+
+
+@case(1, 2)
 def dropout_with_a_seed_in_a_loop(i):
     """A node's generator goes on from iteration to iteration, and from step to step."""
     tf = i.tf
@@ -462,6 +478,29 @@ def condition_in_a_loop_on_a_feed(i):
 def loop_without_a_bound(i):
     tf = i.tf
     _, h = tf.while_loop(lambda s, h: s > 0.3, lambda s, h: (s * 0.5, tf.tanh(h * i.v)), [i.p, i.x[:, 1]])
+    return i.loss_of(h)
+
+
+@case(1, 2, replicas=(1, 2, 4), targets=EVERYWHERE)
+def loop_that_data_end_behind_some_iterations(i):
+    """At least three iterations, and then as many as data say."""
+    tf = i.tf
+    h = tf.stop_gradient(tf.matmul(i.x[:, 0], i.m))
+    small, turns = tf.while_loop(lambda h, k: tf.logical_or(tf.reduce_mean(h * h) > 0.1, k < 3), lambda h, k: (h * 0.9, k + 1), [h, tf.constant(0)])
+    return i.loss_of(tf.matmul(i.x[:, 1], i.m) - tf.stop_gradient(small) + 0.01 * tf.cast(turns, tf.float32))
+
+
+@case(2, replicas=(1,), refused="knows no bound for")
+def gradient_of_a_loop_that_data_end_behind_some_iterations(i):
+    tf = i.tf
+    _, _, h = tf.while_loop(lambda s, k, h: tf.logical_or(s > 0.3, k < 2), lambda s, k, h: (s * 0.5, k + 1, tf.tanh(h * i.v)), [i.p, tf.constant(0), i.x[:, 1]])
+    return i.loss_of(h)
+
+
+@case(1, 2, flags=("--max-iterations", 4))
+def gradient_of_a_bounded_loop_that_data_end_behind_some_iterations(i):
+    tf = i.tf
+    _, _, h = tf.while_loop(lambda s, k, h: tf.logical_or(s > 0.3, k < 2), lambda s, k, h: (s * 0.5, k + 1, tf.tanh(h * i.v)), [i.p, tf.constant(0), i.x[:, 1]])
     return i.loss_of(h)
 
 

@@ -165,10 +165,15 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
              failure();
     if (!known && iteration == 0)
       part = &needed;
-    if (!known && iteration == 1 && !mayEnd(loop, before, state)) {
-      most = LoopVariables(*this, loop, before).getMostByReads();
+    // Of what data may end from some iteration on (`go_on | (i < 8)`), that is where the loop begins.
+    if (!known && (iteration == 1 || (iteration > 1 && !goesOn)) && !mayEnd(loop, before, state)) {
+      const Data &first = iteration == 1 ? before : state;
+      const int64_t done = iteration == 1 ? 0 : iteration;
+      most = LoopVariables(*this, loop, first).getMostByReads();
+      if (most)
+        *most += done;
       // TensorFlow has loops of its own.
-      const bool isRefused = !most && (keepsOrder || needsBound(loop, before));
+      const bool isRefused = !most && (keepsOrder || needsBound(loop, first));
       if (isRefused && maxIterations > 0 && !keepsOrder) {
         most = maxIterations;
         limit = "the " + std::to_string(maxIterations) + " iterations that --max-iterations allows";
@@ -176,7 +181,7 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
       if (!most) {
         active = outside;
         continuing = continuingOutside;
-        return isRefused ? refuseUnbounded(loop) : runUnbounded(loop, before);
+        return isRefused ? refuseUnbounded(loop) : runUnbounded(loop, first);
       }
     }
     if (most && iteration >= *most) {

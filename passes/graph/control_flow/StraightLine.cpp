@@ -465,8 +465,14 @@ LogicalResult StraightLine::infer(Operation *op) {
   if (!type || !type.getElementType().isInteger())
     return success();
   if (type.getElementType().isInteger(1)) {
-    if (std::optional<bool> holds = shapes.getConstant(result) ? std::nullopt : inferPredicate(op))
+    std::optional<bool> holds = shapes.getConstant(result) ? std::nullopt : inferTruth(op);
+    auto ranked = llvm::dyn_cast<RankedTensorType>(type);
+    if (holds && ranked && ranked.getRank() == 0)
       shapes.setElements(result, {dfg::Dim(*holds)});
+    else if (holds)
+      truths[result] = *holds;
+    else
+      truths.erase(result);
     return success();
   }
   ranges[result] = inferRange(op);

@@ -224,8 +224,11 @@ private:
   IntegerRange getRange(mlir::Value value) const { return ranges.lookup(value); }
   /// The range of an integer result, from its operands'; of a tensor, of each of its elements.
   IntegerRange inferRange(mlir::Operation *op);
-  /// What ranges, or one operand alone, say of a predicate.
-  std::optional<bool> inferPredicate(mlir::Operation *op);
+  /// What all elements of a tensor of predicates are, where they are known to be alike.
+  std::optional<bool> getTruth(mlir::Value value) const;
+  bool hasElements(mlir::Value value) const;
+  /// What ranges, or one operand alone, say of predicates, a scalar or each element of a tensor.
+  std::optional<bool> inferTruth(mlir::Operation *op);
   // ---- Numbers of rows, of a graph that fixes its batch (RowNumbers.cpp) ---------------------------------------
   /// Notes which results of `op` may be larger of the whole batch.
   void noteRows(mlir::Operation *op);
@@ -441,6 +444,8 @@ private:
   /// What a stack holds now: stacks are mutable, and their handles' containers only tell them apart.
   llvm::DenseMap<const Container *, std::shared_ptr<const Container>> stacks;
   llvm::DenseMap<mlir::Value, IntegerRange> ranges;
+  /// Of tensors of predicates: what each element is.
+  llvm::DenseMap<mlir::Value, bool> truths;
   /// The rows of a replica, where the graph fixes them; else 0.
   int64_t fixedRows = 0;
   const llvm::DenseSet<mlir::Operation *> &steps;

@@ -184,31 +184,67 @@ static std::optional<bool> isLess(IntegerRange x, IntegerRange y, bool orEqual) 
   return std::nullopt;
 }
 
-std::optional<bool> StraightLine::inferPredicate(Operation *op) {
+std::optional<bool> StraightLine::getTruth(Value value) const {
+  if (auto it = truths.find(value); it != truths.end())
+    return it->second;
+  if (std::optional<SmallVector<int64_t>> elements = shapes.getConstants(value); elements && !elements->empty())
+    return llvm::all_equal(*elements) ? std::optional(elements->front() != 0) : std::nullopt;
+  auto constant = value.getDefiningOp<dfg::ConstOp>();
+  auto dense = constant ? llvm::dyn_cast<DenseElementsAttr>(constant.getValue()) : DenseElementsAttr();
+  if (!dense || !dense.isSplat() || !dense.getElementType().isInteger(1))
+    return std::nullopt;
+  return dense.getSplatValue<bool>();
+}
+
+/// Whether there is an element, whatever the batch's size.
+bool StraightLine::hasElements(Value value) const {
+  std::optional<dfg::Dims> sizes = shapes.getShape(value);
+  // b is at least 1.
+  return sizes && llvm::all_of(*sizes, [](dfg::Dim size) { return size.growsWithBatch() && size.getSmallest() >= 1; });
+}
+
+std::optional<bool> StraightLine::inferTruth(Operation *op) {
   if (llvm::isa<dfg::AllOp, dfg::AnyOp>(op)) {
     auto type = llvm::dyn_cast<RankedTensorType>(op->getResult(0).getType());
-    std::optional<SmallVector<int64_t>> elements = shapes.getConstants(op->getOperand(0));
-    if (!type || type.getRank() != 0 || !elements)
+    if (!type || type.getRank() != 0)
       return std::nullopt;
-    return llvm::isa<dfg::AllOp>(op) ? !llvm::is_contained(*elements, 0) : llvm::is_contained(*elements, 1);
+    const bool isAll = llvm::isa<dfg::AllOp>(op);
+    if (std::optional<SmallVector<int64_t>> elements = shapes.getConstants(op->getOperand(0)))
+      return isAll ? !llvm::is_contained(*elements, 0) : llvm::is_contained(*elements, 1);
+    std::optional<bool> each = getTruth(op->getOperand(0));
+    // What is said of no elements.
+    return each == isAll || hasElements(op->getOperand(0)) ? each : std::nullopt;
+  }
+  if (llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::ReshapeOp, dfg::SqueezeOp, dfg::ExpandDimsOp,
+                dfg::TransposeOp, dfg::TileOp, dfg::BroadcastToOp>(op))
+    return getTruth(op->getOperand(0));
+  if (auto fill = llvm::dyn_cast<dfg::FillOp>(op))
+    return getTruth(fill.getValue());
+  if (llvm::isa<dfg::ZerosLikeOp>(op))
+    return false;
+  if (llvm::isa<dfg::LogicalNotOp>(op)) {
+    std::optional<bool> each = getTruth(op->getOperand(0));
+    return each ? std::optional(!*each) : each;
   }
   if (op->getNumOperands() != 2)
     return std::nullopt;
-  auto type = llvm::dyn_cast<RankedTensorType>(op->getResult(0).getType());
-  if (!type || type.getRank() != 0)
-    return std::nullopt;
   if (llvm::isa<dfg::LogicalAndOp, dfg::LogicalOrOp>(op)) {
     // One operand may decide alone.
-    bool decides = llvm::isa<dfg::LogicalOrOp>(op);
-    for (Value operand : op->getOperands())
-      if (std::optional<int64_t> known = shapes.getConstant(operand); known && (*known != 0) == decides)
-        return decides;
-    return std::nullopt;
+    const bool decides = llvm::isa<dfg::LogicalOrOp>(op);
+    std::optional<bool> x = getTruth(op->getOperand(0)), y = getTruth(op->getOperand(1));
+    if (x == decides || y == decides)
+      return decides;
+    return x && y ? std::optional(!decides) : std::nullopt;
   }
   auto operand = llvm::dyn_cast<TensorType>(op->getOperand(0).getType());
   if (!operand || !operand.getElementType().isInteger())
     return std::nullopt;
-  IntegerRange x = ranges.lookup(op->getOperand(0)), y = ranges.lookup(op->getOperand(1));
+  auto rangeOf = [&](Value value) {
+    if (std::optional<int64_t> known = shapes.getConstant(value))
+      return IntegerRange{known, known};
+    return ranges.lookup(value);
+  };
+  IntegerRange x = rangeOf(op->getOperand(0)), y = rangeOf(op->getOperand(1));
   if (llvm::isa<dfg::LessOp>(op))
     return isLess(x, y, false);
   if (llvm::isa<dfg::LessEqualOp>(op))

@@ -152,6 +152,7 @@ LogicalResult StraightLine::makeRegion(Block &block, ArrayRef<unsigned> carried,
     Value before = initial[index].value;
     if (auto sizes = shapes.getShape(before))
       shapes.setShape(argument, *sizes);
+    truths.erase(argument);
     Type element = getElementTypeOrSelf(before.getType());
     state[index] = Datum(argument);
     if (getElementTypeOrSelf(argument.getType()) == element)

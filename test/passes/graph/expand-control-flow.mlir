@@ -485,3 +485,37 @@ dfg.graph attributes {loss = "loss"} {
   // CHECK: dfg.identity %[[QUOTIENTS]]
   %loss = dfg.identity %if : (tensor<?xf32>) -> tensor<?xf32> loc("loss")
 }
+
+// -----
+
+// All examples end in the same iteration: predicates of each example are known to be alike, whatever the batch's size.
+dfg.func @some_go_on(%k: tensor<*xi32>, %ended: tensor<*xi1>, %h: tensor<*xf32>) -> tensor<*xi1> {
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+  %all = dfg.all %ended, %axis {keep_dims = false} : (tensor<*xi1>, tensor<i32>) -> tensor<*xi1> loc("all")
+  %not = dfg.logical_not %all : (tensor<*xi1>) -> tensor<*xi1> loc("not")
+  dfg.return %not : tensor<*xi1>
+}
+dfg.func @step(%k: tensor<*xi32>, %ended: tensor<*xi1>, %h: tensor<*xf32>) -> (tensor<*xi32>, tensor<*xi1>, tensor<*xf32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+  %n = dfg.add_v2 %k, %one : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("count")
+  %shape = dfg.shape %h : (tensor<*xf32>) -> tensor<*xi32> loc("shape")
+  %over = dfg.greater_equal %n, %two : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1> loc("over")
+  %fill = dfg.fill %shape, %over : (tensor<*xi32>, tensor<*xi1>) -> tensor<*xi1> loc("fill")
+  %or = dfg.logical_or %fill, %ended : (tensor<*xi1>, tensor<*xi1>) -> tensor<*xi1> loc("or")
+  %y = dfg.tanh %h : (tensor<*xf32>) -> tensor<*xf32> loc("tanh")
+  dfg.return %n, %or, %y : tensor<*xi32>, tensor<*xi1>, tensor<*xf32>
+}
+// CHECK-LABEL: dfg.graph attributes {loss = "same_end"}
+// CHECK-COUNT-2: dfg.tanh
+// CHECK-NOT: dfg.tanh
+// CHECK-NOT: dfg.select
+dfg.graph attributes {loss = "same_end"} {
+  %h = dfg.placeholder : () -> tensor<?xf32> loc("h")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %false = dfg.const dense<false> : tensor<i1> : tensor<i1> loc("false")
+  %shape = dfg.shape %h : (tensor<?xf32>) -> tensor<1xi32> loc("shape")
+  %none = dfg.fill %shape, %false : (tensor<1xi32>, tensor<i1>) -> tensor<?xi1> loc("none")
+  %w:3 = dfg.opaque "While"(%zero, %none, %h) {tf = {cond = #dfg.func<@some_go_on, {}>, body = #dfg.func<@step, {}>}} : (tensor<i32>, tensor<?xi1>, tensor<?xf32>) -> (tensor<i32>, tensor<?xi1>, tensor<?xf32>) loc("while")
+  %y = dfg.identity %w#2 : (tensor<?xf32>) -> tensor<?xf32> loc("same_end")
+}

@@ -62,3 +62,33 @@ dfg.graph attributes {loss = "loss"} {
   %w:2 = dfg.opaque "While"(%x, %l) {tf = {cond = #dfg.func<@above, {}>, body = #dfg.func<@push, {}>}} : (tensor<f32>, tensor<!dfg.variant>) -> (tensor<f32>, tensor<!dfg.variant>) loc("while")
   %y = dfg.tanh %w#0 : (tensor<f32>) -> tensor<f32> loc("loss")
 }
+
+// -----
+
+// At least two iterations, which are written out, and then as many as data say.
+dfg.func @above(%x: tensor<*xf32>, %k: tensor<*xi32>) -> tensor<*xi1> {
+  %limit = dfg.const dense<1.0> : tensor<f32> : tensor<f32>
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+  %greater = dfg.greater %x, %limit : (tensor<*xf32>, tensor<f32>) -> tensor<*xi1> loc("greater")
+  %less = dfg.less %k, %two : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1> loc("less")
+  %or = dfg.logical_or %greater, %less : (tensor<*xi1>, tensor<*xi1>) -> tensor<*xi1> loc("or")
+  dfg.return %or : tensor<*xi1>
+}
+dfg.func @next(%x: tensor<*xf32>, %k: tensor<*xi32>) -> (tensor<*xf32>, tensor<*xi32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %y = dfg.tanh %x : (tensor<*xf32>) -> tensor<*xf32> loc("tanh")
+  %n = dfg.add_v2 %k, %one : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("count")
+  dfg.return %y, %n : tensor<*xf32>, tensor<*xi32>
+}
+// CHECK-LABEL: dfg.graph
+// CHECK-COUNT-2: dfg.tanh
+// CHECK-NOT: dfg.tanh
+// CHECK: dfg.while(
+// CHECK: dfg.logical_or
+// CHECK: dfg.tanh
+dfg.graph attributes {loss = "loss"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %w:2 = dfg.opaque "While"(%x, %zero) {tf = {cond = #dfg.func<@above, {}>, body = #dfg.func<@next, {}>}} : (tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>) loc("while")
+  %y = dfg.tanh %w#0 : (tensor<f32>) -> tensor<f32> loc("loss")
+}
