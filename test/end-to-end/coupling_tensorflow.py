@@ -117,6 +117,14 @@ class Graph:
         scores = tf.matmul(z, z, transpose_b=True) - 1e3 * tf.eye(tf.shape(z)[0])
         return tf.reduce_mean(tf.reduce_logsumexp(scores, 1) - tf.reduce_sum(z * self.encoded("y"), 1))
 
+    def loss_of_candidates(self):
+        """Classes and candidates are looked up together, and taken apart by the batch's size."""
+        tf, count = self.tf, self.tf.shape(self.i)[0]
+        rows = tf.gather(self.variable("table", 5, 4), tf.concat([self.i, [4, 0, 3]], 0))
+        own, others = rows[:count], rows[count:]
+        h = self.encoded()
+        return tf.reduce_mean(tf.reduce_logsumexp(tf.matmul(h, others, transpose_b=True), 1) - tf.reduce_sum(h * own, 1))
+
     def loss_head_of_mean(self):
         """A layer behind the batch's mean: its gradient is a product of two values of the whole batch."""
         tf = self.tf

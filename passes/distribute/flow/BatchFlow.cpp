@@ -659,10 +659,13 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
     // A part of nothing is nothing, in all replicas.
     numPartial += at.kind == Flow::Partial && !at.zero;
   }
-  // The batch's size in a parameter: what it does must be seen.
-  if (numSharded == 0 && !showsParametersInSizes(op))
+  // The batch's size in a parameter: what it does must be seen. Where a slice began its gradient's sizes do not show.
+  auto isSeen = [&](OpOperand &operand) {
+    return showsParametersInSizes(op) && (!llvm::isa<dfg::StridedSliceGradOp>(op) || operand.getOperandNumber() == 0);
+  };
+  if (numSharded == 0)
     for (OpOperand &operand : op->getOpOperands())
-      if (isParameterOperand(op, operand.getOperandNumber()) && get(operand.get()).scale != 0)
+      if (isParameterOperand(op, operand.getOperandNumber()) && !isSeen(operand) && get(operand.get()).scale != 0)
         return unproven;
 
   SmallVector<Value> linear, others;

@@ -371,6 +371,11 @@ module @slices_of_segments {
     %pair = dfg.concat_v2 %narrow, %narrow, %axis : (tensor<?x2xf32>, tensor<?x2xf32>, tensor<i32>) -> tensor<?x2xf32>
     // CHECK: dfg.strided_slice_grad {{.*}}flow = "local"
     %wrong = dfg.strided_slice_grad %sizes, %b, %zero, %one, %pair {end_mask = 1 : i64} : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<?x2xf32>) -> tensor<?x2xf32>
+    // Of the whole batch the slice began elsewhere, which no size shows.
+    %ten = dfg.const dense<[10, 2]> : tensor<2xi32> : tensor<2xi32>
+    %mean = dfg.mean %narrow, %axis : (tensor<?x2xf32>, tensor<i32>) -> tensor<2xf32>
+    // CHECK: dfg.strided_slice_grad {{.*}}flow = "local"
+    %row = dfg.strided_slice_grad %ten, %b, %zero, %one, %mean {shrink_axis_mask = 1 : i64} : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<2xf32>) -> tensor<10x2xf32>
     // What is printed besides does not matter.
     // CHECK: dfg.print {{.*}}flow = "sharded(0)"
     %printed = dfg.print %x, %part {message = ""} : (tensor<?x4xf32>, tensor<?x2xf32>) -> tensor<?x4xf32>
