@@ -90,7 +90,8 @@ LogicalResult RowMasker::visit(Operation *op) {
 bool RowMasker::isVectorOfRows(Value value) const {
   std::optional<Dims> sizes = shapes.getShape(value);
   return sizes && sizes->size() == 1 &&
-         (isMasked(value) || (sizes->front().isMultipleOfBatch() && sizes->front().getScale() > 0));
+         (isMasked(value) ? !getMasked(value)->rows || getMasked(value)->rows->isOfBatch()
+                          : (sizes->front().isMultipleOfBatch() && sizes->front().getScale() > 0));
 }
 
 LogicalResult RowMasker::refuse(Operation *op, const Twine &why) {
@@ -183,6 +184,11 @@ LogicalResult RowMasker::passOverErrors(Operation *op) {
 LogicalResult RowMasker::visitByAxis(Operation *op) {
   if (failed(passOverErrors(op)))
     return failure();
+  if (llvm::any_of(op->getOperands(), [&](Value operand) {
+        const MaskedValue *at = getMasked(operand);
+        return at && at->rows && !at->rows->isOfBatch();
+      }))
+    return visitOtherRows(op);
   const Selection *rows = nullptr;
   SmallVector<std::optional<BatchAxis>> axes;
   bool areTerms = false;
@@ -249,6 +255,85 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
       return success();
     }
   }
+  return success();
+}
+
+/// Of rows that are no multiple of the batch's, along the first axis: what keeps that axis and makes each row of that
+/// row alone.
+LogicalResult RowMasker::visitOtherRows(Operation *op) {
+  const Selection *rows = nullptr;
+  bool areTerms = false;
+  SmallVector<int64_t> at, others;
+  for (OpOperand &operand : op->getOpOperands()) {
+    const MaskedValue *masked = getMasked(operand.get());
+    if (!masked) {
+      others.push_back(operand.getOperandNumber());
+      continue;
+    }
+    if (!masked->rows || masked->axis != 0 || (rows && masked->rows != rows))
+      return refuse(op, "rows of two choices meet");
+    rows = masked->rows;
+    areTerms |= masked->areTerms;
+    at.push_back(operand.getOperandNumber());
+  }
+  if (areTerms && !isLinearInTerms(op))
+    return refuse(op, "it is not linear in rows that are to be added up");
+  auto refuseOther = [&] { return refuse(op, "it does not work row by row"); };
+  if (llvm::isa<dfg::SumOp>(op) && at.size() == 1 && at.front() == 0) {
+    auto axes = shapes.getConstants(op->getOperand(1));
+    std::optional<Dims> from = shapes.getShape(op->getOperand(0));
+    if (!axes || !from)
+      return refuse(op, "its axes must be known");
+    if (llvm::any_of(*axes, [&](int64_t axis) { return axis == 0 || axis == -static_cast<int64_t>(from->size()); })) {
+      OpBuilder builder(op);
+      Builder g(builder, shapes, op);
+      Value there = rows->repeats && !areTerms ? Value() : keep(g, op->getOperand(0), {rows, 0, {}}, 0);
+      if (!there)
+        return refuse(op, rows->repeats ? StringRef("distinct rows are not summed up") : g.getReason());
+      op->setOperand(0, there);
+      return success();
+    }
+  }
+  std::optional<Dims> sizes = op->getNumResults() == 1 ? shapes.getShape(op->getResult(0)) : std::nullopt;
+  if (!sizes || sizes->empty() || sizes->front() != rows->rows)
+    return refuseOther();
+  auto rankOf = [&](int64_t operand) {
+    std::optional<Dims> of = shapes.getShape(op->getOperand(operand));
+    return of ? std::optional(of->size()) : std::nullopt;
+  };
+  if (llvm::isa<dfg::GatherOp, dfg::GatherV2Op, dfg::ResourceGatherOp>(op)) {
+    auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
+    if (at.size() != 1 || at.front() != 1 || (batchDims && batchDims.getInt() != 0) ||
+        (op->getNumOperands() > 2 && shapes.getConstant(op->getOperand(2)) != 0))
+      return refuseOther();
+  } else if (llvm::isa<dfg::SumOp>(op)) {
+    // Along other axes.
+    if (at.size() != 1 || at.front() != 0)
+      return refuseOther();
+  } else if (llvm::isa<dfg::BroadcastToOp>(op)) {
+    std::optional<Dims> from = shapes.getShape(op->getOperand(0));
+    if (at.size() != 1 || at.front() != 0 || !from || from->size() != sizes->size() || from->front() != rows->rows)
+      return refuseOther();
+  } else if (op->hasTrait<dfg::Reshapes>()) {
+    // Row-major: with as many rows, each keeps its elements.
+    std::optional<Dims> from = shapes.getShape(op->getOperand(0));
+    if (at.size() != 1 || at.front() != 0 || !from || from->empty() || from->front() != rows->rows)
+      return refuseOther();
+  } else if (llvm::isa<dfg::ScalarInterface, dfg::CastOp>(op) || op->hasTrait<dfg::Forwards>()) {
+    for (int64_t operand : at)
+      if (rankOf(operand) != sizes->size())
+        return refuseOther();
+    for (int64_t operand : others) {
+      std::optional<Dims> of = shapes.getShape(op->getOperand(operand));
+      if (!of || of->size() > sizes->size() || (of->size() == sizes->size() && of->front() != Dim(1)))
+        return refuseOther();
+    }
+  } else {
+    return refuseOther();
+  }
+  sizes->front() = rows->rows;
+  shapes.setShape(op->getResult(0), *sizes);
+  masked[op->getResult(0)] = {rows, 0, followNumbers(op, op->getResult(0)), areTerms};
   return success();
 }
 

@@ -38,7 +38,8 @@ struct RowCondition {
 struct Selection {
   /// A bool a row.
   mlir::Value mask;
-  /// How many rows there are with and without those that are not there; a multiple of the batch.
+  /// How many rows there are with and without those that are not there: a multiple of the batch, or of a partition any
+  /// number that follows from it.
   dfg::Dim rows;
   /// The rows that were chosen from; null: all.
   const Selection *among = nullptr;
@@ -66,7 +67,8 @@ struct Selection {
   int64_t outer = 1;
 
   const Selection *getWhole() const { return of ? of : this; }
-  /// The axis, as replicas have it.
+  bool isOfBatch() const { return rows.isMultipleOfBatch(); }
+  /// The axis, as replicas have it, of rows of the batch.
   BatchAxis getAxis(int64_t axis) const {
     return {axis, llvm::SmallVector<int64_t, 1>(static_cast<size_t>(outer), rows.getScale() / outer), false};
   }
@@ -177,6 +179,7 @@ private:
   llvm::LogicalResult visitMasked(Operation *op);
   llvm::LogicalResult passOverErrors(Operation *op);
   llvm::LogicalResult visitByAxis(Operation *op);
+  llvm::LogicalResult visitOtherRows(Operation *op);
   llvm::LogicalResult noteShapes(Operation *op);
   llvm::LogicalResult mean(Operation *op);
   llvm::LogicalResult reduce(Operation *op);

@@ -50,8 +50,8 @@ LogicalResult RowMasker::selectWhere(Operation *op) {
     return refuse(op, "its operand's axes must be known");
   Type wide = builder.getI64Type();
   if (const MaskedValue *of = getMasked(condition)) {
-    if (sizes->size() != 1)
-      return refuse(op, "of rows that were chosen before, a vector chooses");
+    if (sizes->size() != 1 || !of->rows || !of->rows->isOfBatch())
+      return refuse(op, "of rows of the batch that were chosen before, a vector chooses");
     const Selection *among = of->rows;
     RowCondition asked = getCondition(condition);
     const Selection *rows = findSelection(asked, among, among->rows);
@@ -142,9 +142,12 @@ LogicalResult RowMasker::selectParts(dfg::DynamicPartitionOp op) {
   if ((rows != nullptr) != (from != nullptr) ||
       (rows && (rows->rows != from->rows || rows->axis != 0 || from->axis != 0 || sizes->size() != 1)))
     return refuse(op, "its data and its partitions have other rows");
+  // Others than the batch's as well: the indices of the batch and of sampled candidates behind each other.
   Dim all = product(*sizes);
-  if (!all.isMultipleOfBatch() || all.getScale() <= 0)
-    return refuse(op, "only rows of the batch are partitioned");
+  const bool isOfBatch = all.isMultipleOfBatch() && all.getScale() > 0;
+  if (!isOfBatch && (!all.isKnown() || all.isBound() || all.dependsOnWholeBatch() || !all.growsWithBatch() ||
+                     all.getSmallest() < 1 || sizes->size() != 1 || rows))
+    return refuse(op, "how many rows are partitioned does not follow from the batch");
   const Selection *whole = findPartition(g, parts, rows ? rows->rows : nullptr, op->getNumResults());
   RowNumbers numbers = from ? from->numbers : RowNumbers();
   const bool areTerms = from && from->areTerms;
@@ -181,6 +184,8 @@ Value RowMasker::numberRows(Builder &g, const Selection *rows, Type element) {
 /// is no multiple.
 const Selection *RowMasker::divide(Builder &g, const Selection *rows, Dim size, int64_t outer) {
   rows = rows->getWhole();
+  if (!rows->isOfBatch())
+    return outer == 1 && size == rows->rows ? rows : nullptr;
   const int64_t least = rows->rows.getScale() * outer;
   if (!size.isMultipleOfBatch() || size.getScale() <= 0 || size.getScale() % least != 0)
     return nullptr;

@@ -103,6 +103,21 @@ def table_that_is_looked_up_twice(g):
     return g.loss_of(g.tf.nn.embedding_lookup(tables, g.i) * g.tf.nn.embedding_lookup(tables, (g.i + 1) % ROWS))
 
 
+@case("Adam")
+def sampled_candidates_of_partitioned_weights(g):
+    """The batch's classes and sampled ones are looked up together: rows that are no multiple of the batch's."""
+    tf = g.tf
+    return tf.reduce_mean(tf.nn.sampled_softmax_loss(g.partitioned("weights", 4, 3), tf.reshape(g.partitioned("biases", 1, 2), [-1]), tf.cast(
+        g.i, tf.int64)[:, None], g.encoded(), 5, ROWS, partition_strategy="div", seed=9))
+
+
+@case("Adagrad", resource=False)
+def noise_contrast_of_partitioned_weights(g):
+    tf, classes = g.tf, g.tf.cast(g.i, g.tf.int64)[:, None]
+    sampled = tf.random.log_uniform_candidate_sampler(classes, 1, 5, True, ROWS, seed=9)
+    return tf.reduce_mean(tf.nn.nce_loss(g.partitioned("weights", 4, 2), g.variable("biases", ROWS), classes, g.encoded(), 5, ROWS, sampled_values=sampled))
+
+
 # ---- Partitions --------------------------------------------------------------------------------------------------------------
 
 
@@ -119,6 +134,23 @@ def sums_of_parts(g):
     tf = g.tf
     first, second = tf.dynamic_partition(g.encoded(), g.i % 2, 2)
     return tf.reduce_sum(tf.square(first)) + 2 * tf.reduce_sum(tf.abs(second))
+
+
+@case()
+def sums_of_parts_of_classes_and_candidates(g):
+    tf = g.tf
+    ids = tf.concat([g.i, [3, 0, 7]], 0)
+    first, second = tf.dynamic_partition(ids, ids % 2, 2)
+    first, second = tf.gather(g.variable("first", ROWS, 4), first), tf.gather(g.variable("second", ROWS, 4), second)
+    return tf.reduce_mean(tf.square(first * 2.0 - 1.0)) + tf.reduce_sum(tf.reduce_sum(tf.tanh(second), 1)) / 16.0
+
+
+@case(refused="it does not work row by row")
+def products_of_parts_of_classes_and_candidates(g):
+    tf = g.tf
+    ids = tf.concat([g.i, [3, 0, 7]], 0)
+    rows = tf.gather(g.variable("table", ROWS, 4), tf.dynamic_partition(ids, ids % 2, 2)[0])
+    return tf.reduce_sum(tf.matmul(g.encoded(), rows, transpose_b=True))
 
 
 @case()

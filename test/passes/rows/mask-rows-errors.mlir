@@ -186,3 +186,22 @@ module {
     %loss = dfg.sum %both, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// Rows that are no multiple of the batch's.
+module {
+  dfg.graph attributes {loss = "loss:0"} {
+    %id = dfg.placeholder : () -> tensor<?xi32> loc("id")
+    %part = dfg.placeholder : () -> tensor<?xi32> loc("part")
+    %more = dfg.const dense<[3, 0, 7]> : tensor<3xi32> : tensor<3xi32> loc("more")
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %all = dfg.concat_v2 %id, %more, %axis : (tensor<?xi32>, tensor<3xi32>, tensor<i32>) -> tensor<?xi32> loc("all")
+    %parts = dfg.concat_v2 %part, %more, %axis : (tensor<?xi32>, tensor<3xi32>, tensor<i32>) -> tensor<?xi32> loc("parts")
+    %ids:8 = dfg.dynamic_partition %all, %parts : (tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<?xi32>) loc("ids")
+    %vector = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("vector")
+    // expected-error @below {{and it does not work row by row}}
+    %turned = dfg.reverse_v2 %ids#0, %vector : (tensor<?xi32>, tensor<1xi32>) -> tensor<?xi32>
+    %loss = dfg.sum %turned, %vector : (tensor<?xi32>, tensor<1xi32>) -> tensor<i32> loc("loss")
+  }
+}

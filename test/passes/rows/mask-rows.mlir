@@ -53,6 +53,33 @@ module @sizes {
 
 // -----
 
+// As many rows as follow from the batch: its own indices, and three more.
+// CHECK-LABEL: @others_than_the_batch
+module @others_than_the_batch {
+  dfg.graph attributes {loss = "loss:0"} {
+    %id = dfg.placeholder : () -> tensor<?xi32> loc("id")
+    %more = dfg.const dense<[3, 0, 7]> : tensor<3xi32> : tensor<3xi32> loc("more")
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %two = dfg.const dense<2> : tensor<i32> : tensor<i32> loc("two")
+    %table = dfg.const dense<1.0> : tensor<8x4xf32> : tensor<8x4xf32> loc("table")
+    %all = dfg.concat_v2 %id, %more, %axis : (tensor<?xi32>, tensor<3xi32>, tensor<i32>) -> tensor<?xi32> loc("all")
+    %part = dfg.floor_mod %all, %two : (tensor<?xi32>, tensor<i32>) -> tensor<?xi32> loc("part")
+    // CHECK-NOT: dfg.dynamic_partition
+    %ids:2 = dfg.dynamic_partition %all, %part : (tensor<?xi32>, tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("ids")
+    // CHECK: %[[INDEX:.*]] = dfg.select_v2 {{.*}} loc("rows/select_v2")
+    // CHECK: %[[ROWS:.*]] = dfg.gather_v2 %{{.*}}, %[[INDEX]]
+    %rows = dfg.gather_v2 %table, %ids#0, %axis {batch_dims = 0 : i64} : (tensor<8x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("rows")
+    // CHECK: %[[SQUARE:.*]] = dfg.square %[[ROWS]]
+    %square = dfg.square %rows : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("square")
+    // CHECK: %[[THERE:.*]] = dfg.select_v2 %{{.*}}, %[[SQUARE]]
+    // CHECK: dfg.sum %[[THERE]]
+    %both = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("both")
+    %loss = dfg.sum %square, %both : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
 // The parts of a partition, put back where they were, are chosen; a row that is not in a part reads row 0 of its table. Every row must be in one.
 // CHECK-LABEL: @stitch
 module @stitch {
