@@ -7,6 +7,7 @@
 #include "passes/rows/MaskedRows.h"
 #include "dialects/dfg/CheckedOperand.h"
 #include "dialects/dfg/Frames.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -464,15 +465,36 @@ RowNumbers RowMasker::combineNumbers(Operation *op, OpResult result) {
   return isNumber ? RowNumbers{RowNumbers::Number} : combined;
 }
 
+/// Whether it is zeros, the sum of as many terms as there are.
+static bool isZero(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto constant = llvm::dyn_cast<dfg::ConstOp>(op)) {
+      auto dense = llvm::dyn_cast<DenseElementsAttr>(constant.getValue());
+      return dense && dense.isSplat() && (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()));
+    }
+    if (llvm::isa<dfg::ZerosLikeOp>(op))
+      return true;
+    if (!llvm::isa<dfg::IdentityOp, dfg::ReshapeOp, dfg::BroadcastToOp, dfg::FillOp>(op))
+      return false;
+    value = op->getOperand(llvm::isa<dfg::FillOp>(op) ? 1 : 0);
+  }
+  return false;
+}
+
 /// Whether what op makes of the sum of terms is the sum of what it makes of each.
 bool RowMasker::isLinearInTerms(Operation *op) const {
   auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
   unsigned values = 0, terms = 0;
   for (OpOperand &operand : op->getOpOperands()) {
-    if (isParameterOperand(op, operand.getOperandNumber()))
+    // What chooses is no term, and the same for rows that are one.
+    const bool isTerm = isMasked(operand.get()) && getMasked(operand.get())->areTerms;
+    const bool chooses = llvm::isa<dfg::SelectOp, dfg::SelectV2Op>(op) && operand.getOperandNumber() == 0;
+    if (chooses && isTerm)
+      return false;
+    if (chooses || isParameterOperand(op, operand.getOperandNumber()))
       continue;
     ++values;
-    terms += isMasked(operand.get()) && getMasked(operand.get())->areTerms;
+    terms += isTerm || (node && node.getLinearity() == dfg::Linearity::Joint && isZero(operand.get()));
   }
   auto isTerm = [&](Value value) { return isMasked(value) && getMasked(value)->areTerms; };
   switch (node ? node.getLinearity() : dfg::Linearity::None) {

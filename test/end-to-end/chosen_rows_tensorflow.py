@@ -264,6 +264,17 @@ def rows_without_ids(g):
 
 
 @case("Adagrad")
+def rows_without_ids_of_bounded_norm(g):
+    """What is too long is made shorter, each distinct row once: a choice, with the gradients of all places that named it."""
+    return g.loss_of(g.tf.nn.safe_embedding_lookup_sparse(g.variable("table", ROWS, 4), g.chosen_ids(), combiner="sqrtn", max_norm=0.7))
+
+
+@case("Adam", resource=False)
+def chosen_ids_of_bounded_norm_of_a_table_in_parts(g):
+    return g.loss_of(g.tf.nn.embedding_lookup_sparse(g.tables(3), g.chosen_ids(), None, combiner="mean", max_norm=0.7))
+
+
+@case("Adagrad")
 def chosen_ids_and_all_ids_of_one_table(g):
     """Of its gradient one example has rows of both, of different numbers."""
     tf, table, ids = g.tf, g.variable("table", ROWS, 4), g.chosen_ids()

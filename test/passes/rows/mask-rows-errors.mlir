@@ -205,3 +205,30 @@ module {
     %loss = dfg.sum %turned, %vector : (tensor<?xi32>, tensor<1xi32>) -> tensor<i32> loc("loss")
   }
 }
+
+// -----
+
+// The sum for a distinct row, or the row itself, which would be added as often as it is met.
+module {
+  dfg.graph attributes {loss = "loss:0"} {
+    %id = dfg.placeholder : () -> tensor<?xi32> loc("id")
+    %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %table = dfg.const dense<1.0> : tensor<8x4xf32> : tensor<8x4xf32> loc("table")
+    %first = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("first")
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    %flat = dfg.squeeze %at {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("flat")
+    %ids = dfg.gather_v2 %id, %flat, %first {batch_dims = 0 : i64} : (tensor<?xi32>, tensor<?xi64>, tensor<i32>) -> tensor<?xi32> loc("ids")
+    %dy = dfg.gather_v2 %x, %flat, %first {batch_dims = 0 : i64} : (tensor<?x4xf32>, tensor<?xi64>, tensor<i32>) -> tensor<?x4xf32> loc("dy")
+    %distinct:2 = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("distinct")
+    %rows = dfg.gather_v2 %table, %distinct#0, %first {batch_dims = 0 : i64} : (tensor<8x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("rows")
+    %count = dfg.size %distinct#0 : (tensor<?xi32>) -> tensor<i32> loc("count")
+    %sum = dfg.unsorted_segment_sum %dy, %distinct#1, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("sum")
+    %limit = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("limit")
+    %long = dfg.greater %rows, %limit : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xi1> loc("long")
+    // expected-error @below {{and it is not linear in rows that are to be added up}}
+    %chosen = dfg.select_v2 %long, %sum, %rows : (tensor<?x4xi1>, tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32>
+    %both = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("both")
+    %loss = dfg.sum %chosen, %both : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
