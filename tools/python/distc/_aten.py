@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from jax import core, lax
 from jax.export import is_symbolic_dim
+from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from distc import _indices
 from distc._masks import Chosen
@@ -455,6 +456,14 @@ def _histogram(x, bins=100, min=0, max=0):
     place = jnp.where(x == max, bins - 1, jnp.searchsorted(jnp.asarray(edges, jnp.result_type(x.dtype, float)), x, side="right") - 1)
     is_inside = (x >= min) & (x <= max)
     return jnp.sum((place[:, None] == jnp.arange(bins)) & is_inside[:, None], 0)
+
+
+@_define("repeat_interleave.Tensor")
+def _numbers_repeated(counts, *, output_size=None):
+    if output_size is None:
+        raise NotImplementedError("there is code for repeat_interleave by a tensor where it says how many there are in all: output_size=..")
+    ends = jnp.cumsum(counts)
+    return jnp.sum(ends <= jnp.arange(output_size)[:, None], 1, dtype=counts.dtype)
 
 
 @_define("searchsorted")
@@ -1205,6 +1214,44 @@ def _adaptive_max_pool(x, sizes):
     return _max_of_windows(x, windows)
 
 
+def _find_pool(places):
+    """The pool whose second result it is, in another shape or not."""
+    while isinstance(places, torch.fx.Node) and places.op == "call_function":
+        if places.target is operator.getitem:
+            of = places.args[0]
+            return of if places.args[1] == 1 and _get_names(of.target)[1] in ("max_pool2d_with_indices", "max_pool3d_with_indices") else None
+        if _get_names(places.target)[1] not in _KEEPS | {"unsqueeze", "squeeze", "view"}:
+            return None
+        places = places.args[0]
+    return None
+
+
+def _max_unpool(node, x, places, sizes, stride=(), padding=()):
+    """Each element where its window had it. Windows that overlap may have one in common, which then has one of several values."""
+    pool = _find_pool(node.args[1])
+    if pool is None:
+        raise NotImplementedError("there is code for max_unpool2d by places that max_pool2d(.., return_indices=True) gives in the step alone")
+    given = pool.args[0].meta["val"]
+    count = 2 if "2d" in str(pool.target) else 3
+    whole, pooled = given.shape[-count:], pool.meta["val"][0].shape[-count:]
+    kernel, *others = (*pool.args[1:], *((), (0,), (1,), False)[len(pool.args) - 2:])
+    kernel, strides, widths, dilations = (each[-count:] for each in _windows(given, list(kernel) * (1 if len(kernel) == count else count), *others))
+    if any(step < size for step, size in zip(strides, kernel)) or set(dilations) != {1}:
+        raise NotImplementedError("there is code for max_unpool2d of windows that do not overlap (stride as large as kernel_size) alone")
+    if [each for each in whole if each != 1] != [each for each in sizes if each != 1]:
+        raise NotImplementedError(f"max_unpool2d makes an image {list(sizes)} of one that was {list(whole)} before its pool: give it output_size=x.shape")
+    front = x.shape[:x.ndim - len(sizes)]
+    x, places = (each.reshape(*front, *pooled) for each in (x, places))
+    is_there = np.ones((), bool)
+    for number, (size, step, wide, (low, _), windows) in enumerate(zip(whole, strides, kernel, widths, pooled)):
+        # The window that each place is in.
+        at = np.arange(size) + low
+        x, places = (jnp.take(each, np.minimum(at // step, windows - 1), axis=len(front) + number, mode="clip") for each in (x, places))
+        is_there = is_there[..., None] & (at % step < wide) & (at // step < windows)
+    is_there = (places == np.arange(math.prod(whole)).reshape(whole)) & is_there
+    return jnp.where(is_there, x, 0).reshape(*front, *sizes)
+
+
 @_define("avg_pool1d", "avg_pool2d", "avg_pool3d")
 def _avg_pool(x, kernel, stride=(), padding=(0,), ceil_mode=False, count_include_pad=True, divisor_override=None):
     sizes, strides, widths, _ = _windows(x, kernel, stride, padding, (), ceil_mode)
@@ -1500,23 +1547,47 @@ def _get_names(target: Any) -> tuple[str, str]:
     return name, name.rpartition(".")[0] or name
 
 
+def _get_size_of_bags(node):
+    """How many indices each bag has, where all have as many and there are no others."""
+    given, bounds = node.args[1], node.args[2]
+    made = bounds.target if isinstance(bounds, torch.fx.Node) else None
+    if not str(made).startswith("aten.arange") or len(bounds.args) not in (2, 3) or bounds.args[0] != 0:
+        return None
+    end, step = bounds.args[1], bounds.args[2] if len(bounds.args) == 3 else 1
+    end, count = end.meta["val"] if isinstance(end, torch.fx.Node) else end, given.meta["val"].shape[0]
+    return step if isinstance(step, int) and step > 0 and statically_known_true(end == count) and statically_known_true(count % step == 0) else None
+
+
 def _embedding_bag(node, weight, indices, offsets, scale_grad_by_freq=False, mode=0, sparse=False, per_sample_weights=None,
                    include_last_offset=False, padding_idx=-1):
-    bounds = node.args[2]
-    made = bounds.target if isinstance(bounds, torch.fx.Node) else None
-    if not str(made).startswith("aten.arange") or len(bounds.args) != 3 or bounds.args[0] != 0:
-        raise NotImplementedError("there is code for an EmbeddingBag of indices [batch, number] alone: fill bags of other sizes up with an index "
-                                  "that is its padding_idx, in place of offsets")
-    indices = indices.reshape(-1, bounds.args[2])
+    size = None if include_last_offset else _get_size_of_bags(node)
     rows = _embedding(weight, indices, scale_grad_by_freq=scale_grad_by_freq)
     if per_sample_weights is not None:
-        rows = rows * per_sample_weights.reshape(*rows.shape[:2], 1)
-    if padding_idx < 0:
-        return ((rows.sum(1), rows.mean(1), rows.max(1))[mode], None, None, None)
-    counts = (indices != padding_idx)[..., None]
-    rows = jnp.where(counts, rows, -jnp.inf if mode == 2 else 0)
-    count = jnp.maximum(counts.sum(1), 1).astype(rows.dtype)
-    return (rows.sum(1) if mode == 0 else rows.sum(1) / count if mode == 1 else jnp.where(counts.any(1), rows.max(1), 0), None, None, None)
+        rows = rows * per_sample_weights[:, None]
+    counts = indices != padding_idx if padding_idx >= 0 else jnp.ones(indices.shape, bool)
+    if size is not None:
+        def sum_bags(x):
+            return x.reshape(-1, size, *x.shape[1:]).sum(1)
+    else:
+        place = jnp.arange(indices.shape[0])
+        begin = offsets[:-1] if include_last_offset else offsets
+        bag = jnp.sum(begin <= place[:, None], 1) - 1
+        if include_last_offset:
+            counts = counts & (place < offsets[-1])
+
+        def sum_bags(x):
+            return jnp.zeros((begin.shape[0], *x.shape[1:]), x.dtype).at[bag].add(x)
+    if mode < 2:
+        total = sum_bags(jnp.where(counts[:, None], rows, 0))
+        return (total if mode == 0 else total / jnp.maximum(sum_bags(counts.astype(rows.dtype)), 1)[:, None]), None, None, None
+    if size is None:  # Each bag beside all rows.
+        rows, counts = rows[None], counts & (bag == jnp.arange(begin.shape[0])[:, None])
+    else:
+        rows, counts = rows.reshape(-1, size, rows.shape[-1]), counts.reshape(-1, size)
+    rows = jnp.where(counts[..., None], rows, -jnp.inf)
+    # The first of those that are alike alone has the gradient.
+    largest = jnp.take_along_axis(rows, jnp.argmax(rows, 1, keepdims=True), 1)[:, 0]
+    return jnp.where(counts.any(1)[:, None], largest, 0), None, None, None
 
 
 def _as_strided(node, x, shape, strides, offset=None):
@@ -1569,7 +1640,7 @@ def _scatter_rows(node, x, axis, index, source):
 
 # Those that are made of what the graph says of a value as well.
 _OF_NODES: dict[str, Callable[..., Any]] = {"index_put": _put_rows, "scatter.src": _scatter_rows, "_embedding_bag": _embedding_bag, "_embedding_bag_forward_only": _embedding_bag,
-                                            "as_strided": _as_strided, "_linalg_svd": _svd, "max_pool2d_with_indices": _max_pool, "max_pool3d_with_indices": _max_pool,
+                                            "as_strided": _as_strided, "max_unpool2d": _max_unpool, "max_unpool3d": _max_unpool, "_linalg_svd": _svd, "max_pool2d_with_indices": _max_pool, "max_pool3d_with_indices": _max_pool,
                                             "max_pool2d": _max_pool, "max_pool1d": _max_pool}
 
 
@@ -1577,7 +1648,7 @@ def get_decompositions() -> Any:
     """How torch.export is to write operations that are none of the core. Those whose gradient is not that of what PyTorch makes of them
     stay whole, and attention: what PyTorch makes of it asks for views that the layout in memory of its own result does not allow."""
     whole = {f"aten::{name}" for name in ("scaled_dot_product_attention", "detach", "linalg_vector_norm", "std.correction", "hardswish",
-                                        "hardsigmoid", "xlogy.Tensor", "sinc", "stack", "logsumexp")}
+                                        "hardsigmoid", "xlogy.Tensor", "sinc", "stack", "logsumexp", "max_unpool2d", "max_unpool3d")}
     table = torch.export.default_decompositions()
     for operation in [each for each in table if each.name() in whole]:
         table.pop(operation)
@@ -1628,9 +1699,11 @@ _WITHOUT_GRADIENT = {"detach", "zeros_like", "ones_like", "full_like", "empty_li
 _WAYS_OUT = {
     "linalg_eig|linalg_ldl|geqrf|ormqr": "of real matrices there are solutions, inverses, determinants, factors (Cholesky's, LU, QR), eigenvalues of symmetric "
                                          "ones (eigh), singular values and pseudoinverses: write it with those, or compute it where the data are made",
-    "masked_scatter|nonzero|unique": "how many elements there are depends on the data: weigh all of them by a mask (torch.where)",
+    "masked_scatter|nonzero": "how many elements there are depends on the data: weigh all of them by a mask (torch.where)",
     "embedding_renorm": "an Embedding with max_norm changes its weight when it is read: normalize the rows that it gives instead",
     "_local_scalar_dense": "a number that Python takes of a tensor (x.item(), float(x)) would stay what it is now: compute with the tensor (x.detach())",
+    "_unique|unique_consecutive": "how often the value of each example is there are (y[:, None] == y).sum(1), and how often each class is torch.nn.functional.one_hot(y, n).sum(0)",
+    "_pdist": "torch.cdist(x, x) has all distances: weigh them by a mask (torch.ones(n, n).triu(1))",
     "mode|bincount": "count with torch.nn.functional.one_hot(x, n).sum(0)",
 }
 

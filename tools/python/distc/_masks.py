@@ -120,6 +120,9 @@ class Chosen:
             found = [_get_axis(value) for value in _get_tensors(node) if any(free_unbacked_symbols(size) for size in value.shape)]
             if _chooses(node) and found[0] is not None:
                 mask = self.equal[_get_choice(node)]
+                if sum(not isinstance(size, int) for size in mask.meta["val"].shape) > 1:
+                    raise NotImplementedError("there is no code for elements that a mask of examples by examples chooses (x[mask], x[~torch.eye(n).bool()]): weigh all pairs by it, as "
+                                              "(x * mask).sum() / mask.sum(), or torch.where(mask, x, -torch.inf) of what is exponentiated")
             else:
                 given = [each for each in node.all_input_nodes if is_open(each)]
                 masks = {self.found[each][2] for each in given} or (by_symbol.get(found[0][2], set()) if found and found[0] else set())
