@@ -1699,7 +1699,7 @@ _WITHOUT_GRADIENT = {"detach", "zeros_like", "ones_like", "full_like", "empty_li
 _WAYS_OUT = {
     "linalg_eig|linalg_ldl|geqrf|ormqr": "of real matrices there are solutions, inverses, determinants, factors (Cholesky's, LU, QR), eigenvalues of symmetric "
                                          "ones (eigh), singular values and pseudoinverses: write it with those, or compute it where the data are made",
-    "masked_scatter|nonzero": "how many elements there are depends on the data: weigh all of them by a mask (torch.where)",
+    "masked_scatter": "how many elements there are depends on the data: weigh all of them by a mask (torch.where)",
     "embedding_renorm": "an Embedding with max_norm changes its weight when it is read: normalize the rows that it gives instead",
     "_local_scalar_dense": "a number that Python takes of a tensor (x.item(), float(x)) would stay what it is now: compute with the tensor (x.detach())",
     "_unique|unique_consecutive": "how often the value of each example is there are (y[:, None] == y).sum(1), and how often each class is torch.nn.functional.one_hot(y, n).sum(0)",
@@ -1760,7 +1760,7 @@ class Graph:
     @staticmethod
     def _is_known(node: torch.fx.Node) -> bool:
         full, name = _get_names(node.target)
-        return (full in _TABLE or name in _TABLE or name == "masked_select" or name in _RANDOM or full in _OF_NODES or name in _OF_NODES
+        return (full in _TABLE or name in _TABLE or name in ("masked_select", "nonzero") or name in _RANDOM or full in _OF_NODES or name in _OF_NODES
                 or name in ("sym_size", "sym_numel", "scaled_dot_product_attention") or Graph._is_check(node.target))
 
     @staticmethod

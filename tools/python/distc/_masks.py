@@ -2,14 +2,17 @@
 those that are not chosen as copies of the first that is, and none of them counts where the chosen ones are summed, averaged, compared, or put back."""
 from __future__ import annotations
 
+import functools
 import math
 import operator
 from typing import Any, Callable, Iterator, Mapping
 
+import jax
 import jax.numpy as jnp
+import numpy as np
 import torch
 from jax import lax
-from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols, statically_known_true
 
 # What gives a mask as it is.
 _SAME_MASK = {"alias", "clone", "contiguous", "detach", "lift_fresh_copy"}
@@ -82,6 +85,8 @@ def _get_axis(value: torch.Tensor) -> tuple[int, int, Any] | None:
 
 def _chooses(node: torch.fx.Node) -> bool:
     name = _get_names(node)[1]
+    if name == "nonzero":
+        return not is_open(node.args[0]) and node.args[0].meta["val"].ndim > 0  # type: ignore[arg-type,union-attr]
     if name not in ("index", "masked_select"):
         return False
     x, mask = node.args[0], _get_choice(node)
@@ -93,10 +98,26 @@ def _chooses(node: torch.fx.Node) -> bool:
 
 
 def _get_choice(node: torch.fx.Node) -> Any:
-    if _get_names(node)[1] == "masked_select":
-        return node.args[1]
+    if _get_names(node)[1] in ("masked_select", "nonzero"):
+        return node.args[1 if _get_names(node)[1] == "masked_select" else 0]
     indices = [each for each in node.args[1] if each is not None]  # type: ignore[union-attr]
     return indices[0] if len(indices) == 1 else None
+
+
+@functools.partial(jax.custom_jvp, nondiff_argnums=(3,))
+def _take_last(x: Any, chosen: Any, is_last: Any, axes: tuple[int, ...]) -> Any:
+    """Of several chosen elements for one place the last, though with PyTorch each has the gradient."""
+    there = jnp.where(chosen & is_last, x, jnp.zeros((), x.dtype))
+    return jnp.any(there, axes) if x.dtype == bool else jnp.sum(there, axes, dtype=x.dtype)
+
+
+@_take_last.defjvp
+def _take_last_jvp(axes: tuple[int, ...], given: tuple[Any, ...], changes: tuple[Any, ...]) -> tuple[Any, Any]:
+    x, chosen, is_last = given
+    put = _take_last(x, chosen, is_last, axes)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return put, np.zeros(put.shape, jax.dtypes.float0)
+    return put, jnp.sum(jnp.where(chosen, changes[0], 0), axes, dtype=x.dtype)
 
 
 class Chosen:
@@ -107,6 +128,8 @@ class Chosen:
         self.found: dict[torch.fx.Node, tuple[int, int, torch.fx.Node]] = {}
         self.reduced: set[torch.fx.Node] = set()
         self.sizes: set[torch.fx.Node] = set()
+        # Of numbers of elements (torch.where(mask), mask.nonzero()) the mask, and along which of its axes; those of all axes have none.
+        self.places: dict[torch.fx.Node, tuple[torch.fx.Node, int | None]] = {}
         by_symbol: dict[Any, set[torch.fx.Node]] = {}
         self.equal = _find_equals(graph)
         for node in graph.nodes:
@@ -136,8 +159,77 @@ class Chosen:
                 axis, count, symbol = found[0]  # type: ignore[misc]
                 by_symbol.setdefault(symbol, set()).add(mask)
                 self.found[node] = (axis, count, mask)
+                self._find_places(node, mask)
             else:
                 self.reduced.add(node)
+
+    def _find_places(self, node: torch.fx.Node, mask: torch.fx.Node) -> None:
+        full, name = _get_names(node)
+        of: Any = node.args[0] if node.args else None
+        if name == "nonzero":
+            self.places[node] = (mask, None)
+            return
+        if of not in self.places:
+            return
+        axis, rank = self.places[of][1], mask.meta["val"].ndim
+        if name in _SAME_MASK or (name == "unbind" and node.args[1:] in ((1,), (-1,)) and axis is None):
+            pass
+        elif node.target is operator.getitem:
+            axis = node.args[1] % rank  # type: ignore[operator]
+        elif full in ("squeeze.dim", "squeeze.dims", "view.default", "reshape.default"):
+            axis = 0 if axis is None and rank == 1 else axis
+            if axis is None:
+                return
+        elif name == "select" and node.args[1] in (1, -1):
+            axis = node.args[2] % rank if axis is None else axis  # type: ignore[operator]
+        elif name == "slice" and axis is None and node.args[1] == 1 and isinstance(node.args[2], int) and 0 <= node.args[2] < rank and node.meta["val"].shape[1] == 1:
+            axis = node.args[2]
+        else:
+            return
+        self.places[node] = (mask, axis)
+
+    def _get_places(self, node: torch.fx.Node) -> tuple[int, list[int]] | None:
+        """Of an operation that takes or puts elements of the first argument by numbers of chosen elements: how many axes stand before, and which of the mask's axes the
+        following ones are."""
+        name = _get_names(node)[1]
+        if name == "index_select":
+            indices: Any = [None] * (node.args[1] % max(node.args[0].meta["val"].ndim, 1)) + [node.args[2]]  # type: ignore[operator,union-attr]
+        else:
+            indices = list(node.args[1])  # type: ignore[arg-type]
+        front = next((number for number, each in enumerate(indices) if each is not None), 0)
+        given = [self.places.get(each) for each in indices[front:]]
+        x = node.args[0]
+        if not given or None in given or x in self.found:
+            return None
+        axes = [axis for _, axis in given]  # type: ignore[misc]
+        (mask, *others) = {mask for mask, _ in given}  # type: ignore[misc]
+        if others or None in axes or len(set(axes)) < len(axes) or any(each.meta["val"].ndim != 1 for each in indices[front:]):
+            return None
+        sizes, of = x.meta["val"].shape[front:], mask.meta["val"].shape  # type: ignore[union-attr]
+        # What is taken from may have more elements along an axis.
+        is_taken = name != "index_put"
+        return (front, axes) if all(statically_known_true(size == of[axis]) or (is_taken and isinstance(size, int) and isinstance(of[axis], int) and size > of[axis])
+                                    for size, axis in zip(sizes, axes)) else None
+
+    def _is_put_at_places(self, node: torch.fx.Node) -> bool:
+        """Whether it puts, or adds, a value of each chosen element to where a number says."""
+        x, indices, values = node.args[:3]
+        accumulate = len(node.args) > 3 and bool(node.args[3])
+        if x in self.found:
+            return False
+        known = self._get_places(node)
+        count = len(indices)  # type: ignore[arg-type]
+        rest = x.meta["val"].ndim - count  # type: ignore[union-attr]
+        rank = values.meta["val"].ndim  # type: ignore[union-attr]
+        if values in self.found:
+            is_each = self.found[values][:2] == (0, 1) and rank == 1 + rest  # type: ignore[index]
+        else:
+            is_each = rank <= rest
+        if known is not None:
+            return known[0] == 0 and is_each
+        # What is added to rows that numbers of chosen elements name.
+        return (accumulate and is_each and values in self.found and count == 1 and indices[0] in self.found and not _is_mask(indices[0])  # type: ignore[index]
+                and indices[0].meta["val"].ndim == 1)  # type: ignore[index,union-attr]
 
     def _is_known(self, node: torch.fx.Node, found: list[Any]) -> bool:
         """Whether each chosen element is computed by itself, or they are reduced as `run` does."""
@@ -201,12 +293,14 @@ class Chosen:
                 return rank == 1 and index in self.found
             return index in self.found and self.found[index][:2] == (axis, count) and node.args[1] % rank != axis  # type: ignore[index,operator]
         if name == "index":
+            if self._get_places(node) is not None:
+                return True
             indices = [each for each in node.args[1] if each is not None]  # type: ignore[union-attr]
             return first not in self.found and len(indices) == 1 and not _is_mask(indices[0])
         if name == "index_select":
             return first not in self.found
         if name == "index_put":
-            return self._is_put_back(node)
+            return self._is_put_back(node) or self._is_put_at_places(node)
         return name in _BY_EXAMPLE and is_alone and axis == 0
 
     def _is_beside(self, node: torch.fx.Node, result: torch.Tensor, found: Any) -> bool:
@@ -249,8 +343,12 @@ class Chosen:
             return self._get_size(node, values)
         if _chooses(node):
             return self._choose(node, values)
-        if name == "index_put" and node.args[2] in self.found:
+        if name == "index_put" and self._is_put_back(node):
             return self._put_back(node, *args, **kwargs)
+        if name == "index_put":
+            return self._put_at_places(node, values, *args, **kwargs)
+        if name in ("index", "index_select") and self._get_places(node) is not None:
+            return self._take_at_places(node, values)
         if name in _SHAPED and node in self.found:
             place = int(isinstance(node.args[0], torch.fx.Node))
             axis, count, mask = self.found[node]
@@ -273,8 +371,13 @@ class Chosen:
         is_axis = node.target is torch.ops.aten.sym_size.int
         if is_axis and node.args[1] % len(shape) != axis:  # type: ignore[operator]
             return shape[node.args[1]]
-        chosen = jnp.sum(jnp.asarray(values[mask]), dtype=jnp.int64) * count
+        chosen = jnp.sum(self._get_mask(values, mask), dtype=jnp.int64) * count
         return chosen if is_axis else chosen * math.prod(size for number, size in enumerate(shape) if number != axis)
+
+    @staticmethod
+    def _get_mask(values: Mapping[torch.fx.Node, Any], mask: torch.fx.Node) -> Any:
+        flags = jnp.asarray(values[mask])
+        return flags if flags.dtype == bool else flags != 0
 
     @staticmethod
     def _count_all(values: Mapping[torch.fx.Node, Any], mask: torch.fx.Node) -> Any:
@@ -283,15 +386,23 @@ class Chosen:
     def _get_flags(self, values: Mapping[torch.fx.Node, Any], node: torch.fx.Node, rank: int) -> Any:
         """Which along the axis were chosen, beside the others."""
         axis, count, mask = self.found[node]
-        flags = jnp.asarray(values[mask]).reshape(-1)
+        flags = self._get_mask(values, mask).reshape(-1)
         if count > 1:
             flags = jnp.broadcast_to(flags[:, None], (flags.shape[0], count)).reshape(-1)
         return jnp.expand_dims(flags, [number for number in range(rank) if number != axis])
 
     def _choose(self, node: torch.fx.Node, values: Mapping[torch.fx.Node, Any]) -> Any:
         axis, _, mask = self.found[node]
-        x, flags = jnp.asarray(values[node.args[0]]), jnp.asarray(values[mask])  # type: ignore[index]
-        size = self._count_all(values, mask)
+        flags = self._get_mask(values, mask)
+        if _get_names(node)[1] == "nonzero":
+            along = [jnp.expand_dims(jnp.arange(size), [other for other in range(flags.ndim) if other != number]) for number, size in enumerate(flags.shape)]
+            return self._choose_rows(jnp.stack([jnp.broadcast_to(each, flags.shape) for each in along], -1), flags, 0)
+        return self._choose_rows(jnp.asarray(values[node.args[0]]), flags, axis)  # type: ignore[index]
+
+    @staticmethod
+    def _choose_rows(x: Any, flags: Any, axis: int) -> Any:
+        """Of x, whose axes from `axis` on are the mask's."""
+        size = math.prod(flags.shape)
         rows = x.reshape(*x.shape[:axis], size, *x.shape[axis + flags.ndim:])
         number = jnp.arange(size)
         first = jnp.min(jnp.where(flags.reshape(-1), number, size))
@@ -305,6 +416,38 @@ class Chosen:
         if jnp.issubdtype(rows.dtype, jnp.floating):
             copy = jnp.where(first < size, copy, 1)
         return jnp.where(jnp.expand_dims(flags.reshape(-1), beside), rows, copy)
+
+    def _take_at_places(self, node: torch.fx.Node, values: Mapping[torch.fx.Node, Any]) -> Any:
+        front, axes = self._get_places(node)  # type: ignore[misc]
+        x, flags = jnp.asarray(values[node.args[0]]), self._get_mask(values, self.found[node][2])  # type: ignore[index]
+        rest = range(front + len(axes), x.ndim)
+        for number, axis in enumerate(axes):
+            if isinstance(flags.shape[axis], int):
+                x = lax.slice_in_dim(x, 0, flags.shape[axis], axis=front + number)
+        x = jnp.transpose(x, [*range(front), *(front + axes.index(axis) for axis in sorted(axes)), *rest])
+        x = jnp.expand_dims(x, [front + axis for axis in range(flags.ndim) if axis not in axes])
+        return self._choose_rows(jnp.broadcast_to(x, (*x.shape[:front], *flags.shape, *x.shape[front + flags.ndim:])), flags, front)
+
+    def _put_at_places(self, node: torch.fx.Node, values: Mapping[torch.fx.Node, Any], x: Any, indices: Any, new: Any, accumulate: bool = False) -> Any:
+        x, known = jnp.asarray(x), self._get_places(node)
+        mask = self.found[node.args[1][0]][2]  # type: ignore[index]
+        flags = self._get_mask(values, mask)
+        rest = x.shape[len(indices):]
+        new = jnp.broadcast_to(new, (math.prod(flags.shape), *rest)).astype(x.dtype)
+        if known is None:
+            return x.at[indices[0]].add(jnp.where(jnp.expand_dims(flags.reshape(-1), range(1, new.ndim)), new, 0))
+        new, chosen = new.reshape(*flags.shape, *rest), jnp.expand_dims(flags, range(flags.ndim, flags.ndim + len(rest)))
+        axes = known[1]
+        others = tuple(axis for axis in range(flags.ndim) if axis not in axes)
+        back = [sorted(axes).index(axis) for axis in axes] + list(range(len(axes), x.ndim))
+        if accumulate:
+            return x + jnp.transpose(jnp.sum(jnp.where(chosen, new, 0), others, dtype=x.dtype), back)
+        number = jnp.zeros((), int)
+        for axis in others:
+            number = number * flags.shape[axis] + jnp.expand_dims(jnp.arange(flags.shape[axis]), [other for other in range(chosen.ndim) if other != axis])
+        last = jnp.max(jnp.where(chosen, number, -1), others, keepdims=True)
+        put = _take_last(new, chosen, number == last, others)
+        return jnp.where(jnp.transpose(jnp.squeeze(last, others) >= 0, back), jnp.transpose(put, back), x)
 
     def _put_back(self, node: torch.fx.Node, x: Any, indices: Any, new: Any, accumulate: bool = False) -> Any:
         (place, flags), = ((place, each) for place, each in enumerate(indices) if each is not None)

@@ -143,6 +143,11 @@ CASES = {
     "chosen elements of examples": of(lambda x, y: (lambda z, k: row(x) * (z[k].softmax(-1)[:, :3].T @ z[k]).sum() / z[k].shape[0])(x[:, 0], x[:, 1, :, 0] > 0)),
     "chosen rows put back": of(lambda x, y: row(x).index_put((y > 1,), torch.tanh(row(x, 1)[y > 1] @ torch.ones(6, 6).double())).index_put((row(x, 2) > 0,), row(x)[row(x, 2) > 0].exp(), accumulate=True)),
     "chosen columns": of(lambda x, y: row(x) * row(x, 1)[:, torch.tensor([True, False, True, True, False, False])].square().sum(1, keepdim=True)),
+    "rows by number": of(lambda x, y: (lambda i: row(x).index_add(0, i, row(x, 1)[i].sin()) * row(x, 1).index_select(0, i).square().mean())(torch.where(y > 1)[0])),
+    "experts": of(lambda x, y: (lambda chosen, z: sum(z.index_add(0, token, x[None, token].reshape(-1, *x.shape[1:])[:, 1, number] * z[token, slot, None])
+                                                      for number in range(3) for slot, token in [torch.where(chosen[number])]))(F.one_hot(torch.stack([y, (y + 1) % 4], 1), 4).permute(2, 1, 0), row(x))),
+    "the last of several rows": of(lambda x, y: (lambda i, j, z: (z.index_put((i,), row(x)[i] * (j[:, None] + 1)) + z.index_put((i, j), z[i, j].exp()))[:, :6])
+                                   (*torch.nonzero(torch.stack([y, (y + 1) % 3, y % 2] * 2, 1) == 1).unbind(1), row(x, 1))),
     "ctc": of(lambda x, y: row(x) * (F.ctc_loss(x[:, 0].log_softmax(-1).transpose(0, 1), (y[:, None] + torch.tensor([0, 2, 2, 1])) % 5 + 1, 6 - y % 2, y % 5)
                                      + F.ctc_loss(x[:, 1].transpose(0, 1) * 0.3 - 2, (y[:, None] + torch.tensor([0, 1, 1, 1])) % 5, torch.full((x.shape[0],), 6), y + 1, blank=5,
                                                   reduction="none", zero_infinity=True)[:, None])),
@@ -198,6 +203,8 @@ def test_gradients_are_pytorchs(tmp_path, replicas):
     (lambda m, b: F.ctc_loss(m(b["x"])[None].log_softmax(2), b["y"] + 1, b["y"] * 0 + 1, b["y"] * 0 + 1), "examples, labels"),
     (lambda m, b: F.max_unpool2d(*F.max_pool2d(m(b["x"])[:, None, :2, None].expand(-1, 1, 2, 2), 2, 1, return_indices=True), 2, 1).mean(), "overlap"),
     (lambda m, b: F.max_unpool2d(m(b["x"])[:, None, None], torch.zeros_like(b["x"][:, None, None], dtype=torch.long), 1).mean(), "return_indices"),
+    (lambda m, b: m(b["x"])[torch.where(b["y"] > 0)[0] + 1 - 1].cumsum(0).mean(), "weigh"),
+    (lambda m, b: torch.zeros(9, 6).index_put((b["y"][torch.where(b["y"] > 0)[0]],), m(b["x"])[b["y"] > 0]).mean(), "mask"),
     (lambda m, b: torch.pdist(m(b["x"])).mean(), "cdist"),
     (lambda m, b: (lambda z: (z @ z.T)[~torch.eye(z.shape[0]).bool()].mean())(m(b["x"])), "weigh all pairs"),
     (lambda m, b: m(b["x"]).mean() * (1 / torch.unique(b["y"], return_counts=True)[1]).sum(), "one_hot"),
