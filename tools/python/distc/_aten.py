@@ -9,7 +9,7 @@ import functools
 import math
 import operator
 import re
-from typing import Any, Callable
+from typing import Any, Callable, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -20,6 +20,7 @@ from jax.export import is_symbolic_dim
 from torch.fx.experimental.symbolic_shapes import statically_known_true
 
 from distc import _indices
+from distc._functions import COTANGENT, WITH_GRADIENT, Gradients
 from distc._masks import Chosen
 
 _TABLE: dict[str, Callable[..., Any]] = {}
@@ -1729,6 +1730,7 @@ class Graph:
             raise UnknownOperations("there is no code for the operations "
                                     + ", ".join(f"{name} ({count})" for name, count in sorted(unknown.items())) + "".join(f"; {way}" for way in ways))
         self.chosen = Chosen(graph)
+        self.gradients = Gradients(graph, _draws, lambda node: node in self.chosen)
         self.draws = sum(node.op == "call_function" and _draws(node) for node in graph.nodes)
 
     def get_most_columns(self) -> int:
@@ -1754,14 +1756,14 @@ class Graph:
             if node in found or not is_float(node) or (node.op == "call_function" and _get_names(node.target)[1] in _WITHOUT_GRADIENT):
                 continue
             found.add(node)
-            waiting += node.all_input_nodes
+            waiting += node.args[2] if node.target is WITH_GRADIENT else node.all_input_nodes
         return {node.name for node in found if node.op == "placeholder"}
 
     @staticmethod
     def _is_known(node: torch.fx.Node) -> bool:
         full, name = _get_names(node.target)
         return (full in _TABLE or name in _TABLE or name in ("masked_select", "nonzero") or name in _RANDOM or full in _OF_NODES or name in _OF_NODES
-                or name in ("sym_size", "sym_numel", "scaled_dot_product_attention") or Graph._is_check(node.target))
+                or name in ("sym_size", "sym_numel", "scaled_dot_product_attention") or node.target in (COTANGENT, WITH_GRADIENT) or Graph._is_check(node.target))
 
     @staticmethod
     def _is_check(target: Any) -> bool:
@@ -1774,44 +1776,44 @@ class Graph:
         for node in self.graph.nodes:
             if node.op == "placeholder":
                 values[node] = inputs[node.name]
-                continue
-            args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: values[each])
-            if node.op == "output":
-                return list(args[0])
-            if _is_ordered(node):
-                values[node] = (None, None)
-                continue
-            if node in self.chosen and not _draws(node) and isinstance(node.target, torch._ops.OpOverload):
-                full, name = _get_names(node.target)
-                if node in self.checked:
-                    args = _indices.with_checks(node, args, kwargs)
-                compute = functools.partial(_OF_NODES.get(full) or _OF_NODES[name], node) if full in _OF_NODES or name in _OF_NODES else _TABLE.get(full) or _TABLE.get(name)
-                values[node] = self._as_said(node, self.chosen.run(node, values, args, kwargs, compute))
-                continue
-            if not isinstance(node.target, torch._ops.OpOverload):
-                values[node] = _OF_SIZES.get(node.target, node.target)(*args, **kwargs)
-                continue
-            full, name = _get_names(node.target)
-            if node in self.checked:
-                args = _indices.with_checks(node, args, kwargs)
-            if name == "sym_size":
-                values[node] = args[0].shape[args[1]]
-            elif name == "sym_numel":
-                values[node] = math.prod(args[0].shape)
-            elif self._is_check(node.target):
-                values[node] = None
-            elif full in _OF_NODES or name in _OF_NODES:
-                values[node] = (_OF_NODES.get(full) or _OF_NODES[name])(node, *args, **kwargs)
-            elif name == "scaled_dot_product_attention":
-                values[node] = _attend(*args, **kwargs, random_key=jax.random.fold_in(key, draws) if _draws(node) else None)
-                draws += _draws(node)
-            elif name in _RANDOM:
-                values[node] = _RANDOM[name](jax.random.fold_in(key, draws), *args, **kwargs)
-                draws += 1
-            else:
-                values[node] = (_TABLE.get(full) or _TABLE[name])(*args, **kwargs)
-            values[node] = self._as_said(node, values[node])
+            elif node.op == "output":
+                return [values[each] if isinstance(each, torch.fx.Node) else each for each in node.args[0]]
+            elif node in self.gradients.bodies:
+                values[node] = self.gradients.run(node, values, self._compute)
+            elif node not in self.gradients.inside:
+                draw = node.op == "call_function" and _draws(node)
+                values[node] = self._compute(node, values, jax.random.fold_in(key, draws) if draw else None)
+                draws += draw
         raise ValueError("the graph has no output")
+
+    def _compute(self, node: torch.fx.Node, values: Mapping[torch.fx.Node, Any], key: Any = None) -> Any:
+        """The value of a node; `key` where it draws."""
+        args, kwargs = torch.fx.node.map_arg((node.args, node.kwargs), lambda each: values[each])
+        if _is_ordered(node):
+            return None, None
+        if not isinstance(node.target, torch._ops.OpOverload):
+            return _OF_SIZES.get(node.target, node.target)(*args, **kwargs)
+        full, name = _get_names(node.target)
+        if node in self.checked:
+            args = _indices.with_checks(node, args, kwargs)
+        if node in self.chosen and not _draws(node):
+            compute = functools.partial(_OF_NODES.get(full) or _OF_NODES[name], node) if full in _OF_NODES or name in _OF_NODES else _TABLE.get(full) or _TABLE.get(name)
+            return self._as_said(node, self.chosen.run(node, values, args, kwargs, compute))
+        if name == "sym_size":
+            value = args[0].shape[args[1]]
+        elif name == "sym_numel":
+            value = math.prod(args[0].shape)
+        elif self._is_check(node.target):
+            value = None
+        elif full in _OF_NODES or name in _OF_NODES:
+            value = (_OF_NODES.get(full) or _OF_NODES[name])(node, *args, **kwargs)
+        elif name == "scaled_dot_product_attention":
+            value = _attend(*args, **kwargs, random_key=key)
+        elif name in _RANDOM:
+            value = _RANDOM[name](key, *args, **kwargs)
+        else:
+            value = (_TABLE.get(full) or _TABLE[name])(*args, **kwargs)
+        return self._as_said(node, value)
 
     @staticmethod
     def _as_said(node: torch.fx.Node, value: Any) -> Any:

@@ -34,6 +34,7 @@ from torch.utils.checkpoint import CheckpointFunction
 from distc import jax as distc_jax
 from distc._aten import Graph, UnknownOperations, get_decompositions, stop_gradients, to_dtype
 from distc._ctc import ctc_loss
+from distc._functions import call as call_function
 from distc._indices import with_checked_classes
 from distc._python_state import _PARTS_OF_MODULES, PythonState
 from distc._schedules import Table
@@ -336,7 +337,7 @@ def _with_known_gradients(module: torch.nn.Module, memory: _Memory) -> Iterator[
         yield
         expect_unchanged(before)
 
-    def refuse_function(function: Any, *args: Any, **kwargs: Any) -> Any:
+    def call_known(function: Any, *args: Any, **kwargs: Any) -> Any:
         if function.__name__.startswith("GeneratedBackwardFor_"):  # Of an operation of a library, which is in the graph whole.
             return apply.__get__(None, function)(*args, **kwargs)
         if function is CheckpointFunction:
@@ -348,8 +349,9 @@ def _with_known_gradients(module: torch.nn.Module, memory: _Memory) -> Iterator[
             result = called(*given)
             expect_unchanged(before)
             return result
-        raise NotImplementedError(f"there is no code for the gradient that {function.__name__} (torch.autograd.Function) defines: write it of "
-                                  "operations, as x + (f(x) - x).detach() for an f(x) with the gradient of x")
+        if kwargs:
+            raise TypeError(f"{function.__name__}.apply takes no keyword arguments")
+        return call_function(function, args)
 
     def refuse_hook(tensor: torch.Tensor, hook: Any) -> Any:
         raise NotImplementedError("there is no code for hooks of gradients (Tensor.register_hook): write what it does of operations, as "
@@ -372,7 +374,7 @@ def _with_known_gradients(module: torch.nn.Module, memory: _Memory) -> Iterator[
         for name in ("_checkpoint_without_reentrant_generator", "_checkpoint_without_reentrant_generator_impl"):  # of earlier and later versions
             if hasattr(torch.utils.checkpoint, name):
                 stack.enter_context(mock.patch.object(torch.utils.checkpoint, name, compute_at_once))
-        stack.enter_context(mock.patch.object(torch.autograd.Function, "apply", classmethod(refuse_function)))
+        stack.enter_context(mock.patch.object(torch.autograd.Function, "apply", classmethod(call_known)))
         stack.enter_context(mock.patch.object(torch.Tensor, "register_hook", refuse_hook))
         stack.enter_context(mock.patch.object(torch.inference_mode, "__enter__", refuse_inference))
         stack.enter_context(mock.patch.object(torch.set_grad_enabled, "__init__", refuse_inside_autocast))  # torch.no_grad makes one.

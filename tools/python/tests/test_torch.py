@@ -229,20 +229,97 @@ def test_arguments_are_what_they_should_be(tmp_path, changed, error, says):
         distc.torch.export(module, path=tmp_path / "step.mlir", **given)
 
 
-class Sign(torch.autograd.Function):
-    @staticmethod
-    def forward(context, x):
-        return torch.sign(x)
-
-    @staticmethod
-    def backward(context, gradient):
-        return gradient
-
-
 def expect_refusal(tmp_path, match, module, loss=torch_models.classify, optimizer=None, error=NotImplementedError):
     data = torch_models.MODELS["mlp"][2]
     with pytest.raises(error, match=match):
         distc.torch.export(module, loss, optimizer or optim.SGD(module.parameters(), 0.1), get_example(data), tmp_path / "step.mlir")
+
+
+class InPlace(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x.mul_(2)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+class Halves(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return x[:, :2].clone(), x[:, 2:].clone()
+
+    @staticmethod
+    def backward(ctx, left, right):
+        return torch.cat([left, right], 1)
+
+
+class Keeping(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, seen):
+        ctx.seen = seen
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        ctx.seen.copy_(gradient.sum(0))
+        return gradient, None
+
+
+class Reversed(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.factor = factor
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return -ctx.factor * gradient, None
+
+
+class Rounded(torch.autograd.Function):
+    """Written in the newer form, with a gradient that PyTorch would not find."""
+
+    @staticmethod
+    def forward(x, weight):
+        return torch.round(x * weight)
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs, output)
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx, gradient):
+        x, weight, output = ctx.saved_tensors
+        of_x = gradient.clone()
+        of_x[x.abs() > 1] = 0
+        return (of_x * weight).clamp(-0.02, 0.02), (gradient * output).sum(0) if ctx.needs_input_grad[1] else None
+
+
+def test_gradients_that_functions_define(tmp_path):
+    class Both(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first, self.last, self.scale, self.fixed = torch.nn.Linear(8, 6), torch.nn.Linear(6, 4), torch.nn.Parameter(torch.linspace(1, 3, 6)), torch.nn.Parameter(torch.ones(6))
+
+        def forward(self, x):
+            y = Reversed.apply(self.first(x), 0.3)
+            with torch.no_grad():
+                y = y + Rounded.apply(y, self.fixed)
+            return self.last(Rounded.apply(y + torch.tanh(self.first(x)), self.scale) + Rounded.apply(torch.sin(self.first(x)), self.fixed.detach()))
+
+    torch.manual_seed(0)
+    module, data = Both(), torch_models.MODELS["mlp"][2]
+    make = lambda module: optim.AdamW(module.parameters(), 1e-2, weight_decay=0.1)
+    step = distc.torch.export(module, torch_models.classify, make(module), get_example(data), tmp_path / "step.mlir")
+    theirs = copy.deepcopy(module)
+    losses = torch_models.train_here(theirs, torch_models.classify, make(theirs), data, BATCH, STEPS)
+    for strategy, replicas in (("AllReduce", 2), ("ShardedUpdate", 4)):
+        result = distc.compile(step, strategy=strategy, replicas=replicas, batch=BATCH).train(to_numpy(data), STEPS)
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-5)
+        expect_state(copy.deepcopy(module), result.state, theirs)
 
 
 def test_gradients_that_torch_export_would_not_write_are_refused(tmp_path):
@@ -263,7 +340,11 @@ def test_gradients_that_torch_export_would_not_write_are_refused(tmp_path):
         logits.register_hook(lambda gradient: -gradient)
         return torch.nn.functional.cross_entropy(logits, batch["y"])
 
-    expect_refusal(tmp_path, "Sign", torch_models.mlp(), lambda module, batch: Sign.apply(module(batch["x"])).mean())
+    expect_refusal(tmp_path, "InPlace.* changes its input in place", torch_models.mlp(), lambda module, batch: InPlace.apply(module(batch["x"])).mean())
+    expect_refusal(tmp_path, "Halves.* more than one result", torch_models.mlp(), lambda module, batch: Halves.apply(module(batch["x"]))[0].mean())
+    module = torch_models.mlp()
+    module.register_buffer("seen", torch.zeros(4))
+    expect_refusal(tmp_path, "keeps what it computes", module, lambda module, batch: Keeping.apply(module[:3](batch["x"]), module.seen).mean())
     expect_refusal(tmp_path, "inference_mode", torch_models.mlp(), inference)
     for without_gradients in (torch.no_grad, lambda: torch.set_grad_enabled(False)):
         expect_refusal(tmp_path, "inside of torch.autocast", torch_models.mlp(), inside_autocast(without_gradients))
