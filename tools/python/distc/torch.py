@@ -548,6 +548,13 @@ def _with_kept_parameters(module: torch.nn.Module, memory: _Memory) -> Iterator[
     def refuse_swap(*args: Any) -> Any:
         raise NotImplementedError("there is no code for torch.utils.swap_tensors: exchange what they hold (old = a.clone(); a.copy_(b); b.copy_(old)) with torch.no_grad() around")
 
+    def refuse_conversion(part: torch.nn.Module, convert: Any, recurse: bool = True) -> torch.nn.Module:
+        # Of the type that it has (module.to(x.dtype)) it is what it was.
+        if all(convert(tensor) is tensor for tensor in (*part.parameters(recurse), *part.buffers(recurse))):
+            return part
+        raise NotImplementedError(f"the loss converts the tensors of {type(part).__name__} (.to, .double, .half): convert the module before the export, or in the loss the values that it is given and "
+                                  "gives")
+
     taken: list[_Detached] = []  # what .data and detach() gave
     detach = torch.Tensor.detach
 
@@ -581,7 +588,7 @@ def _with_kept_parameters(module: torch.nn.Module, memory: _Memory) -> Iterator[
     registered = [(kept, dict(kept)) for part in module.modules() for kept in (part._parameters, part._buffers)]
     with mock.patch.object(torch.Tensor, "requires_grad_", toggle_watched), \
             mock.patch.object(torch.Tensor, "requires_grad", property(set_gradient.__get__, set_watched), create=True), \
-            mock.patch.object(torch.Tensor, "set_", refuse_set), mock.patch.object(torch.utils, "swap_tensors", refuse_swap), \
+            mock.patch.object(torch.nn.Module, "_apply", refuse_conversion), mock.patch.object(torch.Tensor, "set_", refuse_set), mock.patch.object(torch.utils, "swap_tensors", refuse_swap), \
             mock.patch.object(torch.Tensor, "detach", get_data), mock.patch.object(torch, "detach", get_data), \
             mock.patch.object(torch.Tensor, "data", property(get_data, set_data_watched), create=True):
         try:
@@ -925,8 +932,10 @@ def _expect_the_same_again(with_loss: _WithLoss, batch: Any, exported: torch.exp
                 again = write()
             if any(is_number for _, is_number in with_loss.changed):
                 raise error
-    except Exception:  # It holds what only the first call could use, such as a tensor of its own.
-        raise error from None
+    except NotImplementedError as refused:
+        raise (refused if refused is error else error) from None
+    except Exception as failed:  # It holds what only the first call could use, such as a tensor of its own; or is none that PyTorch computes.
+        raise NotImplementedError(f"{error}. Another call of it ends in: {str(failed).strip().splitlines()[0] if str(failed).strip() else type(failed).__name__}") from None
     if _get_code(exported.graph_module) != _get_code(again.graph_module) or not _are_equal(exported.constants, again.constants):
         raise error
 

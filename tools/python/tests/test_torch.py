@@ -345,6 +345,7 @@ def test_gradients_that_torch_export_would_not_write_are_refused(tmp_path):
     module = torch_models.mlp()
     module.register_buffer("seen", torch.zeros(4))
     expect_refusal(tmp_path, "keeps what it computes", module, lambda module, batch: Keeping.apply(module[:3](batch["x"]), module.seen).mean())
+    expect_refusal(tmp_path, "converts the tensors of Linear", torch_models.mlp(), lambda module, batch: module[0].double()(batch["x"].double()).mean())
     expect_refusal(tmp_path, "inference_mode", torch_models.mlp(), inference)
     for without_gradients in (torch.no_grad, lambda: torch.set_grad_enabled(False)):
         expect_refusal(tmp_path, "inside of torch.autocast", torch_models.mlp(), inside_autocast(without_gradients))
