@@ -85,7 +85,12 @@ bool hasEnded(const Options &options) {
       options.resume->empty() ? CheckpointManager(options.checkpointDir).latest() : *options.resume;
   if (newest.empty())
     return false;
-  const std::optional<InputPosition> input = readInputPosition(newest);
+  std::optional<InputPosition> input;
+  try {
+    input = readInputPosition(newest);
+  } catch (const Error &) {
+    return false; // task 0 passes a damaged one over, and says so
+  }
   return input && input->finished == runText(options.command) &&
          std::ranges::all_of(std::array{options.exportNpz, options.timeline, options.report, options.logJson},
                              [](const std::string &path) {

@@ -351,6 +351,10 @@ def started_once_more():
         process = supervised_task(0, folder, free_port(), 6, "--arrival-timeout", 1, "--max-restarts", 0, "--resume")
         if process.wait(60) != 1 or "worker:1 (localhost) has not arrived" not in process.out:
             found.append(f"six steps:\n{process.out}")
+        cut(folder / "ckpt" / "ckpt-5.input")  # as task 0 passes it over, the others ask task 0
+        process = supervised_task(1, folder, free_port(), 5, *flags, "--max-restarts", 0, "--resume")
+        if process.wait(60) != 1 or "worker:0 (localhost) has not opened the rendezvous" not in process.out:
+            found.append(f"a damaged end:\n{process.out}")
         return found
 
 

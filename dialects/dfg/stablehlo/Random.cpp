@@ -17,9 +17,6 @@ using namespace mlir;
 
 namespace distc::stablehlo {
 
-using Dim = dfg::Dim;
-using Dims = dfg::Dims;
-
 /// The numbers of 32 bits that a step of Philox's counter gives.
 static constexpr int64_t kWordsOfCount = 4;
 
