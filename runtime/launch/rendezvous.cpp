@@ -189,11 +189,12 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     if (done.size() == members.size()) {
       over = !forms_again;
       late_tasks = options.tasks.size() - members.size();
-      for (auto &c : connections)
-        if (is_member(c->rank) && !c->waits)
-          say(*c, {MessageKind::AllGone, {}});
-        else if (c->rank >= 0 && over)
-          tell_over(*c);
+      for_task_0_last([&](Connection &c) {
+        if (is_member(c.rank) && !c.waits)
+          say(c, {MessageKind::AllGone, {}});
+        else if (c.rank >= 0 && over)
+          tell_over(c);
+      });
     }
     return;
   default:
@@ -260,6 +261,8 @@ void RendezvousServer::greet(Connection &from, const Message &hello) {
   // One that has done its part, and was started again before the others have done theirs, waits for them.
   if (!elastic() && done.count(from.rank)) {
     from.goodbye = true;
+    if (options.note)
+      options.note(describe(from.rank) + " had done its part, was started again, and waits for the others' end");
     return;
   }
   say(from, {MessageKind::Spare, {}});
@@ -431,11 +434,15 @@ void RendezvousServer::end_all(const Message &message) {
   if (ended)
     return;
   ended = true;
-  // Task 0 last: when it hears of it, its process and this server end.
+  for_task_0_last([&](Connection &c) { say(c, message); });
+}
+
+/// What ends the run: when task 0 hears of it, its process and this server end, whoever has not been told by then.
+void RendezvousServer::for_task_0_last(const std::function<void(Connection &)> &what) {
   for (bool first : {false, true})
     for (auto &c : connections)
       if ((c->rank == 0) == first)
-        say(*c, message);
+        what(*c);
 }
 
 void RendezvousServer::say_all(const Message &message) {

@@ -117,6 +117,7 @@ private:
   static bool may_be_dead(Connection &there);
   void note_stranger(const Connection &stranger, const std::string &what);
   void end_all(const Message &message);
+  void for_task_0_last(const std::function<void(Connection &)> &what);
   void say(Connection &to, const Message &message);
   void say_all(const Message &message);
   void tell_over(Connection &late);

@@ -294,15 +294,20 @@ TEST_CASE("kill -9 of one process ends the others with status 1 and its name") {
 }
 
 TEST_CASE("a task that is killed behind its goodbye, and started again, waits for the others' end") {
-  const auto cluster = local_cluster(3);
+  auto cluster = local_cluster(3);
+  static std::promise<void> cameAgain; // of task 0's process, whose thread of the rendezvous alone calls `note`
+  cluster[0].note = [](const std::string &note) {
+    if (note == "worker:1 (127.0.0.1) had done its part, was started again, and waits for the others' end")
+      cameAgain.set_value();
+  };
   Processes processes(cluster, [](Group &group, int rank) {
     if (rank == 1)
       std::thread([] {
-        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        std::this_thread::sleep_for(std::chrono::milliseconds(500)); // leave() says at once that it is done
         raise(SIGKILL);
       }).detach();
-    else
-      std::this_thread::sleep_for(std::chrono::milliseconds(1500)); // it has much to write
+    if (rank == 0)
+      cameAgain.get_future().wait(); // it has much to write
     group.leave();
     return 0;
   });
