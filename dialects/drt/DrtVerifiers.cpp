@@ -151,8 +151,10 @@ LogicalResult expectConvolution(Operation *op, ArrayRef<int64_t> numbers, Value 
   for (int64_t number : numbers.take_front(13))
     if (number < 1)
       return op->emitOpError() << "has " << number << " in its descriptor, where sizes, strides and dilations are";
-  const Type element = typeOf(output).getElementType();
-  if (typeOf(input).getElementType() != element || typeOf(filter).getElementType() != element)
+  const Type element = typeOf(output).getElementType(), ofFilter = typeOf(filter).getElementType();
+  // The gradient of a filter may be float32, where images are narrower.
+  const bool widens = isa<Conv2DGradFilterOp>(op) && (element.isBF16() || element.isF16()) && ofFilter.isF32();
+  if (typeOf(input).getElementType() != element || (ofFilter != element && !widens))
     return op->emitOpError() << "convolves " << input.getType() << ", " << filter.getType() << " and "
                              << output.getType();
   if (groups < 1 || c % groups || k % groups)

@@ -49,15 +49,17 @@ def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
 }
 
 def SetPrecision : Pass<"drt-set-precision", "::distc::drt::EntryOp"> {
-  let summary = "Products and convolutions of float32 may take less of it, on devices";
+  let summary = "Products and convolutions of float32 may take less of it";
   let description = [{
     With `precision=tf32` matrix units multiply ten bits of each element's mantissa (TF32) and add in float32; what is stored, variables, norms, losses and
     sums stay float32. Without this pass, and with `precision=fp32`, elements are multiplied as they are.
 
     With `precision=bf16` operands of products are rounded to bfloat16, multiplied as that, and added in float32. A value that a product reads is rounded
     once; element-wise work and sums that read it too read the rounded value, so that it lies in memory as bfloat16 only. Variables and feeds are rounded for products
-    alone. A convolution's result is bfloat16, since the library has one type in all tensors; a matrix product's is where only products and what follows them
+    alone. A convolution's result is bfloat16, since the library has one type in all tensors (on processors the gradient of a filter is float32); a matrix product's is where only products and what follows them
     read it. Everything between is computed in float32, and variables, gradients on their way to a collective, and updates are float32.
+
+    With `device`, maxima of windows take bfloat16 too, and images with few channels get zeros behind them, which matrix units want.
 
     ```mlir
     %c = drt.matmul %a, %b : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
@@ -72,7 +74,8 @@ def SetPrecision : Pass<"drt-set-precision", "::distc::drt::EntryOp"> {
     %c = drt.matmul %a16, %b16 : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xf32>
     ```
   }];
-  let options = [Option<"precision", "precision", "std::string", "\"fp32\"", "fp32, tf32 or bf16">];
+  let options = [Option<"precision", "precision", "std::string", "\"fp32\"", "fp32, tf32 or bf16">,
+                 Option<"device", "device", "bool", "false", "For the libraries of a GPU">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 

@@ -18,13 +18,15 @@ using namespace mlir;
 namespace distc {
 
 /// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
-static void addCPUPasses(OpPassManager &manager, int64_t maxMemory) {
+static void addCPUPasses(OpPassManager &manager, const std::string &precision, int64_t maxMemory) {
   OpPassManager &entries = manager.nest<drt::EntryOp>();
   entries.addPass(createFoldTransposes());
   // What the gradients of a loop's iterations add up to.
   entries.addPass(createSumContractions());
   entries.addPass(createFuseEpilogues());
   entries.addPass(createConvolutionsToMatmuls());
+  // Products have their epilogues; what rounds and widens is fused.
+  entries.addPass(createSetPrecision({precision}));
   // A gradient's product is computed once for the replicas of a task.
   entries.addPass(createJoinContractions());
   // What two equal operations read has two readers, and would be written for them.
@@ -59,7 +61,7 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   epilogues.activations = {"relu"};
   entries.addPass(createFuseEpilogues(epilogues));
   // Products have their epilogues, and are not written anew behind it; what rounds and widens is fused.
-  entries.addPass(createSetPrecision({precision}));
+  entries.addPass(createSetPrecision({precision, /*device=*/true}));
   entries.addPass(createExpandAroundTransposes());
   entries.addPass(createEliminateCommonSubexpressions());
   // To write an element to memory takes a chip as long as some 80 instructions: an erf, done by each of three readers.
@@ -122,7 +124,7 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   if (target.isDevice())
     addDevicePasses(manager, options.precision, options.maxMemory);
   else
-    addCPUPasses(manager, options.maxMemory);
+    addCPUPasses(manager, options.precision, options.maxMemory);
   // What moved, and where everything lies now, is what will run.
   addPlanVerifiers(manager, target.isDevice());
 }

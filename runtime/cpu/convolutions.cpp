@@ -21,6 +21,9 @@ int64_t filterElements(const drt_conv2d_desc &d) { return d.kh * d.kw * (d.c / d
 // Images that are worth a core of their own.
 int64_t grainOf(const drt_conv2d_desc &desc) { return drt::grainOf(desc.oh * desc.ow * filterElements(desc)); }
 
+// Of the filter's gradient.
+int32_t gradType(const drt_conv2d_desc &desc) { return desc.widens ? DRT_F32 : desc.dtype; }
+
 template <class T> void add(T *to, const void *from, Range part) {
   for (int64_t i = part.begin; i < part.end; ++i)
     to[i] += static_cast<const T *>(from)[i];
@@ -70,7 +73,7 @@ void drt_conv2d_grad_filter(drt_replica *replica, int32_t primitive, const drt_c
     replica.divide(images.count(), grainOf(*desc), [&](Replica::Core &core, Range part) {
       void *to = filter_grad;
       if (part.begin > 0) {
-        if (const int64_t bytes = filterElements(*desc) * dtypeSize(desc->dtype); core.partial.bytes() < bytes)
+        if (const int64_t bytes = filterElements(*desc) * dtypeSize(gradType(*desc)); core.partial.bytes() < bytes)
           core.partial = Memory(bytes);
         to = core.partial.data();
       }

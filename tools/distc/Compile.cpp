@@ -344,9 +344,9 @@ int compileOnce(Session &session, CompileOptions options) {
     return session.fail("--strip-export-info is for what --emit=dfg and --emit=dist print, not for --emit=" +
                             options.emit,
                         kWrongCommand);
-  if (options.precision != CompileOptions().precision && !target->isDevice() && options.emit != "graphdef")
-    return session.fail("--precision=" + options.precision +
-                            " is for GPUs' matrix units, --target=cuda; this target is " + target->name,
+  if (options.precision == "tf32" && !target->isDevice() && options.emit != "graphdef")
+    return session.fail("--precision=tf32 is for GPUs' matrix units, --target=cuda; this target is " + target->name +
+                            ", whose products are fp32 or bf16",
                         kWrongCommand);
   if (options.emit == "ptx" && target->kernels != Target::Kernels::Cuda)
     return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name,

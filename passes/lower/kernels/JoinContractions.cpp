@@ -33,6 +33,11 @@ drt::MatmulOp getProduct(Value gradient) {
   return {};
 }
 
+/// Own tiles, which replicas share, are of float32; others are the library's.
+bool isOfFloat32(drt::MatmulOp product) {
+  return llvm::cast<RankedTensorType>(product.getA().getType()).getElementType().isF32();
+}
+
 /// With what only reads it: the reshapes of a gradient that has been taken out.
 void eraseWithUsers(Operation *op) {
   for (Operation *user : llvm::make_early_inc_range(op->getUsers()))
@@ -93,9 +98,8 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
   bool isSharedWork(drt::MatmulOp product) {
     auto type = llvm::cast<RankedTensorType>(product.getResult().getType());
     auto shared = llvm::cast<RankedTensorType>(product.getB().getType());
-    return type.getRank() == 2 && type.getElementType().isF32() && !product.getTransposeA() &&
-           isVariable(product.getB()) && isPerReplica(product.getA()) && shared.getNumElements() >= minShared &&
-           type.getDimSize(0) <= maxRows;
+    return type.getRank() == 2 && isOfFloat32(product) && !product.getTransposeA() && isVariable(product.getB()) &&
+           isPerReplica(product.getA()) && shared.getNumElements() >= minShared && type.getDimSize(0) <= maxRows;
   }
 
   void join(drt::AllReduceStartOp start, llvm::DenseMap<int64_t, drt::UpdateOp> &updates) {
@@ -146,7 +150,7 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     if (!product || !product.getResult().hasOneUse() || product.getBias() || product.getEpilogue())
       return false;
     auto type = llvm::cast<RankedTensorType>(product.getResult().getType());
-    return type.getRank() == 2 && type.getElementType().isF32() && type.getNumElements() >= minElements &&
+    return type.getRank() == 2 && isOfFloat32(product) && type.getNumElements() >= minElements &&
            isPerReplica(product.getA()) && isPerReplica(product.getB());
   }
 

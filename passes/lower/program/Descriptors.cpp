@@ -98,10 +98,12 @@ FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdate
 
 FlatSymbolRefAttr describeConv2D(ConstantTables &tables, Operation *op, ArrayRef<int64_t> descriptor, bool hasBias,
                                  int32_t epilogue) {
-  SmallVector<int64_t> numbers = {dtypeOf(op), hasBias, epilogue};
+  const int32_t images = getDtype(typeOf(op->getOperand(0)).getElementType());
+  SmallVector<int64_t> numbers = {images, hasBias, epilogue};
   numbers.append(descriptor.begin(), descriptor.end());
   numbers.push_back(getPrecision(op));
   numbers.push_back(*drt::getFilterLayout(op));
+  numbers.push_back(/*widens=*/images != dtypeOf(op));
   return describe<drt_conv2d_desc>(tables, numbers);
 }
 

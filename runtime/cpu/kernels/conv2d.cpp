@@ -20,11 +20,13 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/conv2d.h"
 
+#include "cpu/compressor.h"
 #include "cpu/kernels/direct_conv2d.h"
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/onednn.h"
 
+#include <memory>
 #include <stdexcept>
 #include <string>
 
@@ -37,16 +39,17 @@ enum class Pass { Forward, GradInput, GradFilter };
 constexpr auto algorithm = dnnl::algorithm::convolution_direct;
 
 struct Geometry {
-  memory::desc image, filter, anyFilter, output, bias;
+  memory::desc image, filter, anyFilter, filterGrad, anyFilterGrad, output, bias;
   memory::dims strides, dilations, padBegin, padEnd;
 
   explicit Geometry(const drt_conv2d_desc &d)
       : strides{d.stride_h, d.stride_w}, dilations{d.dilation_h - 1, d.dilation_w - 1}, padBegin{d.pad_top, d.pad_left},
         padEnd{d.pad_bottom, d.pad_right} {
-    auto f32 = memory::data_type::f32;
-    image = memory::desc({d.n, d.c, d.h, d.w}, f32, memory::format_tag::nhwc);
-    output = memory::desc({d.n, d.k, d.oh, d.ow}, f32, memory::format_tag::nhwc);
-    bias = memory::desc({d.k}, f32, memory::format_tag::a);
+    const auto elements = d.dtype == DRT_BF16 ? memory::data_type::bf16 : memory::data_type::f32;
+    const auto gradElements = memory::data_type::f32;
+    image = memory::desc({d.n, d.c, d.h, d.w}, elements, memory::format_tag::nhwc);
+    output = memory::desc({d.n, d.k, d.oh, d.ow}, elements, memory::format_tag::nhwc);
+    bias = memory::desc({d.k}, elements, memory::format_tag::a);
     int64_t inputs = d.c / d.groups, outputs = d.k / d.groups;
     const FilterSteps at = getFilterSteps(d);
     memory::dims dims = {outputs, inputs, d.kh, d.kw}, steps = {at.output, at.input, at.row, at.column};
@@ -54,8 +57,10 @@ struct Geometry {
       dims.insert(dims.begin(), d.groups);
       steps.insert(steps.begin(), outputs * at.output);
     }
-    filter = memory::desc(dims, f32, steps);
-    anyFilter = memory::desc(dims, f32, memory::format_tag::any);
+    filter = memory::desc(dims, elements, steps);
+    anyFilter = memory::desc(dims, elements, memory::format_tag::any);
+    filterGrad = memory::desc(dims, gradElements, steps);
+    anyFilterGrad = memory::desc(dims, gradElements, memory::format_tag::any);
   }
 
   dnnl::convolution_forward::primitive_desc forward(const drt_conv2d_desc &d) const {
@@ -71,57 +76,26 @@ struct Geometry {
   }
 };
 
-class ConvolutionSite : public Prepared {
+// The library's part of a site: the primitive, and the filter's way to the layout that it prefers.
+class LibraryConvolution {
 public:
-  ConvolutionSite(const drt_conv2d_desc &desc, Pass pass, Scratch &scratch) {
-    bool empty = desc.n * desc.c * desc.k * desc.oh * desc.ow * desc.h * desc.w == 0;
-    if (desc.dtype != DRT_F32 || empty) {
-      if (desc.dtype != DRT_F32 && desc.dtype != DRT_F64)
-        throw std::runtime_error("there is no convolution for data type " + std::to_string(desc.dtype) +
-                                 ": cast the image and the filter to float32 or float64");
-      return;
-    }
+  LibraryConvolution() = default;
+  LibraryConvolution(const drt_conv2d_desc &desc, Pass pass, Scratch &scratch) {
     Geometry g(desc);
-    switch (pass) {
-    case Pass::Forward: {
-      auto forward = g.forward(desc);
-      adoptFilter(g.filter, forward.weights_desc(), true, scratch);
-      std::vector<LibraryCall::Argument> arguments = {
-          {DNNL_ARG_SRC, g.image}, {DNNL_ARG_WEIGHTS, forward.weights_desc()}, {DNNL_ARG_DST, g.output}};
-      if (desc.has_bias)
-        arguments.push_back({DNNL_ARG_BIAS, g.bias});
-      call = LibraryCall(scratch, dnnl::convolution_forward(forward), arguments, forward.scratchpad_desc());
-      return;
-    }
-    case Pass::GradInput: {
-      dnnl::convolution_backward_data::primitive_desc backward(
-          dnnl::convolution_backward_data::desc(algorithm, g.image, g.anyFilter, g.output, g.strides, g.dilations,
-                                                g.padBegin, g.padEnd),
-          callAttributes(), cpuEngine(), g.forward(plain(desc)));
-      adoptFilter(g.filter, backward.weights_desc(), true, scratch);
-      call = LibraryCall(
-          scratch, dnnl::convolution_backward_data(backward),
-          {{DNNL_ARG_DIFF_DST, g.output}, {DNNL_ARG_WEIGHTS, backward.weights_desc()}, {DNNL_ARG_DIFF_SRC, g.image}},
-          backward.scratchpad_desc());
-      return;
-    }
-    case Pass::GradFilter: {
-      dnnl::convolution_backward_weights::primitive_desc backward(
-          dnnl::convolution_backward_weights::desc(algorithm, g.image, g.anyFilter, g.output, g.strides, g.dilations,
-                                                   g.padBegin, g.padEnd),
-          callAttributes(), cpuEngine(), g.forward(plain(desc)));
-      adoptFilter(g.filter, backward.diff_weights_desc(), false, scratch);
-      call = LibraryCall(scratch, dnnl::convolution_backward_weights(backward),
-                         {{DNNL_ARG_SRC, g.image},
-                          {DNNL_ARG_DIFF_WEIGHTS, backward.diff_weights_desc()},
-                          {DNNL_ARG_DIFF_DST, g.output}},
-                         backward.scratchpad_desc());
-      return;
-    }
-    }
+    call = makeWhereThereIs([&] {
+      switch (pass) {
+      case Pass::Forward:
+        return makeForward(g, desc, scratch);
+      case Pass::GradInput:
+        return makeGradInput(g, desc, scratch);
+      case Pass::GradFilter:
+        break;
+      }
+      return makeGradFilter(g, desc, scratch);
+    });
   }
 
-  bool usesLibrary() const { return static_cast<bool>(call); }
+  explicit operator bool() const { return static_cast<bool>(call); }
 
   /// `filter` in the library's layout.
   const void *reordered(const void *filter) {
@@ -140,6 +114,49 @@ public:
   LibraryCall call;
 
 private:
+  // Empty where there is only a scalar loop for bfloat16; of float32 there is none better.
+  template <class Primitive, class Description>
+  LibraryCall finish(const Description &description, const std::vector<LibraryCall::Argument> &arguments,
+                     const drt_conv2d_desc &desc, Scratch &scratch) {
+    if (desc.dtype == DRT_BF16 && !isFast(description))
+      return {};
+    return LibraryCall(scratch, Primitive(description), arguments, description.scratchpad_desc());
+  }
+
+  LibraryCall makeForward(const Geometry &g, const drt_conv2d_desc &desc, Scratch &scratch) {
+    auto forward = g.forward(desc);
+    adoptFilter(g.filter, forward.weights_desc(), true, scratch);
+    std::vector<LibraryCall::Argument> arguments = {
+        {DNNL_ARG_SRC, g.image}, {DNNL_ARG_WEIGHTS, forward.weights_desc()}, {DNNL_ARG_DST, g.output}};
+    if (desc.has_bias)
+      arguments.push_back({DNNL_ARG_BIAS, g.bias});
+    return finish<dnnl::convolution_forward>(forward, arguments, desc, scratch);
+  }
+
+  LibraryCall makeGradInput(const Geometry &g, const drt_conv2d_desc &desc, Scratch &scratch) {
+    dnnl::convolution_backward_data::primitive_desc backward(
+        dnnl::convolution_backward_data::desc(algorithm, g.image, g.anyFilter, g.output, g.strides, g.dilations,
+                                              g.padBegin, g.padEnd),
+        callAttributes(), cpuEngine(), g.forward(plain(desc)));
+    adoptFilter(g.filter, backward.weights_desc(), true, scratch);
+    return finish<dnnl::convolution_backward_data>(
+        backward,
+        {{DNNL_ARG_DIFF_DST, g.output}, {DNNL_ARG_WEIGHTS, backward.weights_desc()}, {DNNL_ARG_DIFF_SRC, g.image}},
+        desc, scratch);
+  }
+
+  LibraryCall makeGradFilter(const Geometry &g, const drt_conv2d_desc &desc, Scratch &scratch) {
+    dnnl::convolution_backward_weights::primitive_desc backward(
+        dnnl::convolution_backward_weights::desc(algorithm, g.image, g.anyFilterGrad, g.output, g.strides, g.dilations,
+                                                 g.padBegin, g.padEnd),
+        callAttributes(), cpuEngine(), g.forward(plain(desc)));
+    adoptFilter(g.filterGrad, backward.diff_weights_desc(), false, scratch);
+    return finish<dnnl::convolution_backward_weights>(
+        backward,
+        {{DNNL_ARG_SRC, g.image}, {DNNL_ARG_DIFF_WEIGHTS, backward.diff_weights_desc()}, {DNNL_ARG_DIFF_DST, g.output}},
+        desc, scratch);
+  }
+
   // The gradients are made of the convolution alone.
   static drt_conv2d_desc plain(drt_conv2d_desc desc) {
     desc.has_bias = 0;
@@ -158,52 +175,122 @@ private:
   Buffer libraryFilter;
 };
 
+// What images or a filter of bfloat16 are in float32.
+class WideOperand {
+public:
+  WideOperand() = default;
+  WideOperand(Scratch &scratch, int64_t count) : buffer(scratch, static_cast<size_t>(count) * 4), count(count) {}
+
+  const void *load(const void *narrow) const {
+    fromHalf(DRT_BF16, static_cast<const uint16_t *>(narrow), buffer.as<float>(), count);
+    return buffer.data();
+  }
+  void *target() const { return buffer.data(); }
+  void store(void *narrow) const { toHalf(DRT_BF16, buffer.as<float>(), static_cast<uint16_t *>(narrow), count); }
+
+private:
+  Buffer buffer;
+  int64_t count = 0;
+};
+
+// A call site. Types that the library has no convolution of are computed by own loops (float64), or in float32
+// (bfloat16 before AVX-512).
+class ConvolutionSite : public Prepared {
+public:
+  ConvolutionSite(const drt_conv2d_desc &given, Pass pass, Scratch &scratch) : desc(given) {
+    if (desc.dtype != DRT_F32 && desc.dtype != DRT_F64 && desc.dtype != DRT_BF16)
+      throw std::runtime_error("there is no convolution for data type " + std::to_string(desc.dtype) +
+                               ": cast the image and the filter to float32, bfloat16 or float64");
+    if (pass == Pass::GradFilter && desc.dtype == DRT_BF16 && !desc.widens)
+      throw std::runtime_error("the gradient of a filter is float32 on processors, and drt_conv2d_desc.widens 1");
+    const bool empty = desc.n * desc.c * desc.k * desc.oh * desc.ow * desc.h * desc.w == 0;
+    if (desc.dtype != DRT_F64 && !empty)
+      library = LibraryConvolution(desc, pass, scratch);
+    if (library || desc.dtype != DRT_BF16)
+      return;
+    drt_conv2d_desc wideDesc = desc;
+    wideDesc.dtype = DRT_F32;
+    wideDesc.widens = 0;
+    wide = std::make_unique<ConvolutionSite>(wideDesc, pass, scratch);
+    image = WideOperand(scratch, desc.n * desc.h * desc.w * desc.c);
+    filter = WideOperand(scratch, desc.kh * desc.kw * (desc.c / desc.groups) * desc.k);
+    output = WideOperand(scratch, desc.n * desc.oh * desc.ow * desc.k);
+    wideBias = WideOperand(scratch, desc.has_bias ? desc.k : 0);
+  }
+
+  void forward(const void *input, const void *weights, const void *bias, void *result) {
+    if (wide) {
+      wide->forward(image.load(input), filter.load(weights), desc.has_bias ? wideBias.load(bias) : nullptr,
+                    output.target());
+      return output.store(result);
+    }
+    if (library) {
+      const void *theirs = library.reordered(weights);
+      return desc.has_bias ? library.call(input, theirs, result, bias) : library.call(input, theirs, result);
+    }
+    withType([&]<class T>(T *) {
+      directConv2d(desc, static_cast<const T *>(input), static_cast<const T *>(weights), static_cast<T *>(result));
+      applyEpilogue(desc.epilogue, desc.has_bias ? static_cast<const T *>(bias) : nullptr, desc.n * desc.oh * desc.ow,
+                    desc.k, static_cast<T *>(result));
+    });
+  }
+
+  void gradInput(const void *weights, const void *outputGrad, void *inputGrad) {
+    if (wide) {
+      wide->gradInput(filter.load(weights), output.load(outputGrad), image.target());
+      return image.store(inputGrad);
+    }
+    if (library)
+      return library.call(outputGrad, library.reordered(weights), inputGrad);
+    withType([&]<class T>(T *) {
+      directConv2dGradInput(desc, static_cast<const T *>(weights), static_cast<const T *>(outputGrad),
+                            static_cast<T *>(inputGrad));
+    });
+  }
+
+  void gradFilter(const void *input, const void *outputGrad, void *filterGrad) {
+    if (wide)
+      return wide->gradFilter(image.load(input), output.load(outputGrad), filterGrad);
+    if (library) {
+      library.call(input, library.target(filterGrad), outputGrad);
+      return library.deliver(filterGrad);
+    }
+    withType([&]<class T>(T *) {
+      directConv2dGradFilter(desc, static_cast<const T *>(input), static_cast<const T *>(outputGrad),
+                             static_cast<T *>(filterGrad));
+    });
+  }
+
+private:
+  // Runs with a null pointer of the elements' type.
+  template <class Run> void withType(Run run) {
+    desc.dtype == DRT_F32 ? run(static_cast<float *>(nullptr)) : run(static_cast<double *>(nullptr));
+  }
+
+  drt_conv2d_desc desc;
+  LibraryConvolution library;
+  std::unique_ptr<ConvolutionSite> wide;
+  WideOperand image, filter, output, wideBias;
+};
+
 ConvolutionSite &prepare(PrimitiveCache &cache, int32_t site, const drt_conv2d_desc &desc, Pass pass) {
   useLibraryThreads(cache.threads());
   return cache.get<ConvolutionSite>(
       site, [&] { return std::make_unique<ConvolutionSite>(desc, pass, cache.scratchOfNewSite()); });
 }
-
-// Calls run with a null pointer of the data type that the descriptor names.
-template <class Run> void withType(int32_t dtype, Run run) {
-  dtype == DRT_F32 ? run(static_cast<float *>(nullptr)) : run(static_cast<double *>(nullptr));
-}
 } // namespace
 
 void drt::conv2d(PrimitiveCache &cache, int32_t site, const drt_conv2d_desc &desc, const void *input,
                  const void *filter, const void *bias, void *output) {
-  ConvolutionSite &prepared = prepare(cache, site, desc, Pass::Forward);
-  if (prepared.usesLibrary()) {
-    const void *theirs = prepared.reordered(filter);
-    return desc.has_bias ? prepared.call(input, theirs, output, bias) : prepared.call(input, theirs, output);
-  }
-  withType(desc.dtype, [&]<class T>(T *) {
-    directConv2d(desc, static_cast<const T *>(input), static_cast<const T *>(filter), static_cast<T *>(output));
-    applyEpilogue(desc.epilogue, desc.has_bias ? static_cast<const T *>(bias) : nullptr, desc.n * desc.oh * desc.ow,
-                  desc.k, static_cast<T *>(output));
-  });
+  prepare(cache, site, desc, Pass::Forward).forward(input, filter, bias, output);
 }
 
 void drt::conv2dGradInput(PrimitiveCache &cache, int32_t site, const drt_conv2d_desc &desc, const void *filter,
                           const void *outputGrad, void *inputGrad) {
-  ConvolutionSite &prepared = prepare(cache, site, desc, Pass::GradInput);
-  if (prepared.usesLibrary())
-    return prepared.call(outputGrad, prepared.reordered(filter), inputGrad);
-  withType(desc.dtype, [&]<class T>(T *) {
-    directConv2dGradInput(desc, static_cast<const T *>(filter), static_cast<const T *>(outputGrad),
-                          static_cast<T *>(inputGrad));
-  });
+  prepare(cache, site, desc, Pass::GradInput).gradInput(filter, outputGrad, inputGrad);
 }
 
 void drt::conv2dGradFilter(PrimitiveCache &cache, int32_t site, const drt_conv2d_desc &desc, const void *input,
                            const void *outputGrad, void *filterGrad) {
-  ConvolutionSite &prepared = prepare(cache, site, desc, Pass::GradFilter);
-  if (prepared.usesLibrary()) {
-    prepared.call(input, prepared.target(filterGrad), outputGrad);
-    return prepared.deliver(filterGrad);
-  }
-  withType(desc.dtype, [&]<class T>(T *) {
-    directConv2dGradFilter(desc, static_cast<const T *>(input), static_cast<const T *>(outputGrad),
-                           static_cast<T *>(filterGrad));
-  });
+  prepare(cache, site, desc, Pass::GradFilter).gradFilter(input, outputGrad, filterGrad);
 }

@@ -6,13 +6,12 @@
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/onednn.h"
 
-#include <string_view>
-
 using namespace drt;
 using dnnl::memory;
 
 namespace {
-memory::desc operandDesc(const drt_matmul_desc &desc, int64_t stride, int64_t rows, int64_t columns, bool transpose) {
+memory::desc operandDesc(const drt_matmul_desc &desc, memory::data_type type, int64_t stride, int64_t rows,
+                         int64_t columns, bool transpose) {
   memory::dims dims = {rows, columns}, strides = {columns, 1};
   if (transpose)
     strides = {1, rows};
@@ -20,22 +19,24 @@ memory::desc operandDesc(const drt_matmul_desc &desc, int64_t stride, int64_t ro
     dims.insert(dims.begin(), stride == 0 ? 1 : desc.batch);
     strides.insert(strides.begin(), stride == 0 ? rows * columns : stride);
   }
-  return memory::desc(dims, memory::data_type::f32, strides);
+  return memory::desc(dims, type, strides);
 }
 
 // The library's reference implementation is a scalar loop: sgemm, item by item, is better.
 LibraryCall makeFastCall(Scratch &scratch, const dnnl::matmul::primitive_desc &description,
                          const std::vector<LibraryCall::Argument> &arguments) {
-  if (std::string_view(description.impl_info_str()).starts_with("ref"))
+  if (!isFast(description))
     return {};
   return LibraryCall(scratch, dnnl::matmul(description), arguments, description.scratchpad_desc());
 }
 
 // Empty where the library has no fast primitive.
 LibraryCall makeCall(const drt_matmul_desc &desc, Scratch &scratch) {
-  memory::desc a = operandDesc(desc, desc.batch_stride_a, desc.m, desc.k, desc.transpose_a);
-  memory::desc b = operandDesc(desc, desc.batch_stride_b, desc.k, desc.n, desc.transpose_b);
-  memory::desc c = operandDesc(desc, desc.m * desc.n, desc.m, desc.n, false);
+  const auto type = desc.dtype == DRT_BF16 ? memory::data_type::bf16 : memory::data_type::f32;
+  const auto resultType = desc.widens ? memory::data_type::f32 : type;
+  memory::desc a = operandDesc(desc, type, desc.batch_stride_a, desc.m, desc.k, desc.transpose_a);
+  memory::desc b = operandDesc(desc, type, desc.batch_stride_b, desc.k, desc.n, desc.transpose_b);
+  memory::desc c = operandDesc(desc, resultType, desc.m * desc.n, desc.m, desc.n, false);
   dnnl::primitive_attr attributes = callAttributes(desc.epilogue, desc.accumulate);
   std::vector<LibraryCall::Argument> arguments = {{DNNL_ARG_SRC, a}, {DNNL_ARG_WEIGHTS, b}, {DNNL_ARG_DST, c}};
   if (!desc.has_bias) {
@@ -44,7 +45,7 @@ LibraryCall makeCall(const drt_matmul_desc &desc, Scratch &scratch) {
   memory::dims dims(desc.batch == 1 ? 2 : 3, 1), strides(dims.size(), desc.n);
   dims.back() = desc.n;
   strides.back() = 1;
-  memory::desc bias(dims, memory::data_type::f32, strides);
+  memory::desc bias(dims, resultType, strides);
   arguments.push_back({DNNL_ARG_BIAS, bias});
   return makeFastCall(scratch, {dnnl::matmul::desc(a, b, bias, c), attributes, cpuEngine()}, arguments);
 }
@@ -69,7 +70,7 @@ private:
 extern "C" void drt_use_onednn() {}
 
 std::unique_ptr<LibraryMatmul> drt::makeLibraryMatmul(const drt_matmul_desc &desc, Scratch &scratch) {
-  LibraryCall call = makeCall(desc, scratch);
+  LibraryCall call = makeWhereThereIs([&] { return makeCall(desc, scratch); });
   return call ? std::make_unique<PreparedMatmul>(std::move(call), desc.has_bias != 0) : nullptr;
 }
 

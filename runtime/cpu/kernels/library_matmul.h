@@ -27,7 +27,7 @@ public:
   virtual void run(const void *a, const void *b, const void *bias, void *c) = 0;
 };
 
-/// Null where the library has no fast primitive.
+/// Of DRT_F32 or DRT_BF16. Null where the library has no fast primitive on this machine.
 __attribute__((weak)) std::unique_ptr<LibraryMatmul> makeLibraryMatmul(const drt_matmul_desc &desc, Scratch &scratch);
 
 /// c = scale * op(a) * op(b) + keep * c, of `depth` of the shape's k.

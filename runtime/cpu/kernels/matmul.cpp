@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/matmul.h"
 
+#include "cpu/compressor.h"
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/scratch.h"
@@ -74,13 +75,16 @@ drt_matmul_desc normalized(drt_matmul_desc desc) {
   return desc;
 }
 
+// A shape the library's primitive has no name for.
+bool broadcastsBoth(const drt_matmul_desc &desc) {
+  return desc.batch != 1 && desc.batch_stride_a == 0 && desc.batch_stride_b == 0;
+}
+
 class MatmulSite : public Prepared {
 public:
   MatmulSite(const drt_matmul_desc &given, Range parts, Scratch &scratch)
       : whole(normalized(given)), desc(partOf(whole, parts)), parts(parts), method(chooseMethod(desc)) {
-    // Both operands broadcast is a shape the primitive has no name for.
-    bool bothBroadcast = desc.batch != 1 && desc.batch_stride_a == 0 && desc.batch_stride_b == 0;
-    if (method == Method::Primitive && !bothBroadcast)
+    if (method == Method::Primitive && !broadcastsBoth(desc))
       call = makeLibraryMatmul ? makeLibraryMatmul(desc, scratch) : nullptr;
     if (method == Method::Primitive && !call)
       method = Method::Sgemm;
@@ -134,6 +138,72 @@ private:
   std::unique_ptr<LibraryMatmul> call;
   Buffer product;
 };
+
+// A product of bfloat16 matrices, whose elements are added up in float32. Where the library has none on this machine
+// (before AVX-512), of what the operands are in float32.
+class NarrowMatmulSite : public Prepared {
+public:
+  NarrowMatmulSite(const drt_matmul_desc &given, Range parts, Scratch &scratch)
+      : whole(normalized(given)), desc(whole), parts(parts) {
+    (desc.batch > 1 ? desc.batch : desc.m) = parts.size();
+    if (desc.m * desc.n * desc.k > 0 && !broadcastsBoth(desc) && makeLibraryMatmul)
+      call = makeLibraryMatmul(desc, scratch);
+    if (call)
+      return;
+    drt_matmul_desc wideDesc = whole;
+    wideDesc.dtype = DRT_F32;
+    wide = std::make_unique<MatmulSite>(wideDesc, parts, scratch);
+    wideA = Buffer(scratch, static_cast<size_t>(countA()) * sizeof(float));
+    wideB = Buffer(scratch, static_cast<size_t>(countB()) * sizeof(float));
+    if (whole.widens)
+      return;
+    wideBias = Buffer(scratch, whole.has_bias ? static_cast<size_t>(whole.n) * sizeof(float) : 0);
+    wideC = Buffer(scratch, static_cast<size_t>(countC()) * sizeof(float));
+  }
+
+  void run(const void *a, const void *b, const void *bias, void *c) {
+    if (call)
+      return call->run(static_cast<const uint16_t *>(a) + beginA(), static_cast<const uint16_t *>(b) + beginB(), bias,
+                       static_cast<char *>(c) + beginC() * (whole.widens ? 4 : 2));
+    widen(a, beginA(), whole.transpose_a && whole.batch == 1 ? countA() : beginA() + sizeA(), wideA);
+    widen(b, beginB(),
+          beginB() +
+              (whole.batch > 1 && whole.batch_stride_b ? parts.size() * whole.batch_stride_b : whole.k * whole.n),
+          wideB);
+    if (whole.widens)
+      return wide->run<float>(wideA.data(), wideB.data(), bias, c);
+    if (whole.has_bias)
+      widen(bias, 0, whole.n, wideBias);
+    if (whole.accumulate)
+      widen(c, beginC(), beginC() + desc.batch * desc.m * desc.n, wideC);
+    wide->run<float>(wideA.data(), wideB.data(), wideBias.data(), wideC.data());
+    toHalf(DRT_BF16, wideC.as<float>() + beginC(), static_cast<uint16_t *>(c) + beginC(), desc.batch * desc.m * desc.n);
+  }
+
+private:
+  static void widen(const void *from, int64_t begin, int64_t end, const Buffer &to) {
+    fromHalf(DRT_BF16, static_cast<const uint16_t *>(from) + begin, to.as<float>() + begin, end - begin);
+  }
+
+  // In elements of the whole's operands: all, and where the parts begin.
+  int64_t countA() const { return (whole.batch - 1) * whole.batch_stride_a + whole.m * whole.k; }
+  int64_t countB() const { return (whole.batch - 1) * whole.batch_stride_b + whole.k * whole.n; }
+  int64_t countC() const { return whole.batch * whole.m * whole.n; }
+  int64_t beginA() const {
+    return parts.begin * (whole.batch > 1 ? whole.batch_stride_a : whole.transpose_a ? 1 : whole.k);
+  }
+  int64_t beginB() const { return whole.batch > 1 ? parts.begin * whole.batch_stride_b : 0; }
+  int64_t beginC() const { return parts.begin * (whole.batch > 1 ? whole.m * whole.n : whole.n); }
+  int64_t sizeA() const {
+    return whole.batch > 1 ? (desc.batch - 1) * whole.batch_stride_a + whole.m * whole.k : desc.m * whole.k;
+  }
+
+  drt_matmul_desc whole, desc; // what is computed of it
+  Range parts;
+  std::unique_ptr<LibraryMatmul> call;
+  std::unique_ptr<MatmulSite> wide;
+  Buffer wideA, wideB, wideBias, wideC;
+};
 } // namespace
 
 MatmulParts drt::matmulParts(const drt_matmul_desc &given) {
@@ -141,7 +211,7 @@ MatmulParts drt::matmulParts(const drt_matmul_desc &given) {
   if (desc.batch > 1)
     return {desc.batch, grainOf(desc.m * desc.n * desc.k)};
   // The library's primitive takes a left operand that lies dense.
-  if (desc.transpose_a && chooseMethod(desc) == Method::Primitive)
+  if (desc.transpose_a && (desc.dtype == DRT_BF16 || chooseMethod(desc) == Method::Primitive))
     return {desc.m, desc.m};
   return {desc.m, grainOf(desc.n * desc.k)};
 }
@@ -150,6 +220,11 @@ void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &des
                  const void *b, const void *bias, void *c) {
   if (useLibraryThreads)
     useLibraryThreads(cache.threads());
+  if (desc.dtype == DRT_BF16)
+    return cache
+        .get<NarrowMatmulSite>(
+            site, [&] { return std::make_unique<NarrowMatmulSite>(desc, parts, cache.scratchOfNewSite()); })
+        .run(a, b, bias, c);
   auto &prepared =
       cache.get<MatmulSite>(site, [&] { return std::make_unique<MatmulSite>(desc, parts, cache.scratchOfNewSite()); });
   switch (desc.dtype) {
@@ -163,6 +238,6 @@ void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &des
     return prepared.run<int64_t>(a, b, bias, c);
   default:
     throw std::runtime_error("there is no matrix product for data type " + std::to_string(desc.dtype) +
-                             ": cast the operands to float32, float64, int32 or int64");
+                             ": cast the operands to float32, bfloat16, float64, int32 or int64");
   }
 }

@@ -12,6 +12,7 @@
 
 #include <cstddef>
 #include <oneapi/dnnl/dnnl.hpp>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -55,6 +56,23 @@ private:
   std::vector<dnnl_exec_arg_t> exec;
   Buffer scratch;
 };
+
+/// Not the library's reference implementation, a scalar loop.
+template <class Description> bool isFast(const Description &description) {
+  return !std::string_view(description.impl_info_str()).starts_with("ref");
+}
+
+/// What `make` makes, or an empty call where the library has nothing for these types on this machine: bfloat16 before
+/// AVX-512.
+template <class Make> LibraryCall makeWhereThereIs(Make make) {
+  try {
+    return make();
+  } catch (const dnnl::error &error) {
+    if (error.status != dnnl_unimplemented)
+      throw;
+    return {};
+  }
+}
 
 /// A copy from one layout to another.
 LibraryCall makeReorder(Scratch &memory, const dnnl::memory::desc &from, const dnnl::memory::desc &to);

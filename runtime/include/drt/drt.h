@@ -414,7 +414,7 @@ enum { DRT_EPILOGUE_NONE = 0, DRT_EPILOGUE_RELU = 1, DRT_EPILOGUE_TANH = 2, DRT_
 enum { DRT_PRECISION_OWN = 0, DRT_PRECISION_TF32 = 1 };
 
 typedef struct drt_matmul_desc {
-  int32_t dtype; // on CPUs DRT_F32 or DRT_F64, others by a plain loop; on devices F16 and BF16 too
+  int32_t dtype; // of a and b. On CPUs DRT_F32 or DRT_BF16, others by a plain loop; on devices F16 too
   int32_t transpose_a, transpose_b;
   int32_t has_bias;
   int32_t epilogue;   // DRT_EPILOGUE_*
@@ -422,7 +422,7 @@ typedef struct drt_matmul_desc {
   int64_t batch, m, n, k;
   int64_t batch_stride_a, batch_stride_b; // elements; 0 broadcasts
   int32_t precision;                      // DRT_PRECISION_*
-  int32_t widens;                         // 1, on devices: c and the bias are float32, a and b of a narrower type
+  int32_t widens;                         // 1: c and the bias are float32, a and b of a narrower type
 } drt_matmul_desc;
 void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b,
                 const void *bias, void *c);
@@ -446,7 +446,7 @@ enum { DRT_FILTER_HWIO = 0, DRT_FILTER_OHWI = 1, DRT_FILTER_OIHW = 2 };
 
 // 2-D convolution and its gradients. Images are NHWC. Padding is explicit, dilation 1 = none.
 typedef struct drt_conv2d_desc {
-  int32_t dtype;
+  int32_t dtype; // of images. On CPUs DRT_F32, DRT_BF16 or DRT_F64; on devices DRT_F32, DRT_F16 or DRT_BF16
   int32_t has_bias, epilogue; // forward only
   int64_t n, h, w, c;         // input
   int64_t kh, kw, k;          // filter, output channels
@@ -456,6 +456,7 @@ typedef struct drt_conv2d_desc {
   int64_t groups;        // c for a depthwise convolution with multiplier k / c
   int32_t precision;     // DRT_PRECISION_*
   int32_t filter_layout; // DRT_FILTER_*
+  int32_t widens;        // 1, on CPUs: the filter's gradient is float32, images are of a narrower type
 } drt_conv2d_desc;
 void drt_conv2d(drt_replica *, int32_t primitive, const drt_conv2d_desc *, const void *input, const void *filter,
                 const void *bias, void *output);

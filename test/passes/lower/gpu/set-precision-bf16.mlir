@@ -1,4 +1,4 @@
-// RUN: distc-opt %s --drt-set-precision=precision=bf16 | FileCheck %s
+// RUN: distc-opt %s --drt-set-precision="precision=bf16 device=true" | FileCheck %s
 
 drt.variable @w : tensor<8x8xf32>
 drt.variable @v : tensor<8x2xf32>

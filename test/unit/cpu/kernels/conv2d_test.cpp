@@ -56,11 +56,13 @@ struct Reference {
 };
 
 template <class T> void same(const std::vector<T> &actual, const std::vector<double> &expected) {
+  const double rounded = std::is_same_v<T, BFloat16> ? 1.0 / 128 : 1e-4;
   for (size_t at = 0; at < actual.size(); ++at)
-    REQUIRE(static_cast<double>(actual[at]) == Approx(expected[at]).epsilon(1e-4).margin(1e-4));
+    REQUIRE(static_cast<double>(actual[at]) == Approx(expected[at]).epsilon(rounded).margin(1e-4));
 }
 
-template <class T> void check(const drt_conv2d_desc &d, Random &random) {
+// `Grad`: of the filter's gradient.
+template <class T, class Grad = T> void check(const drt_conv2d_desc &d, Random &random) {
   INFO("image " << d.n << 'x' << d.h << 'x' << d.w << 'x' << d.c << " filter " << d.kh << 'x' << d.kw << 'x' << d.k
                 << " strides " << d.stride_h << ' ' << d.stride_w << " dilations " << d.dilation_h << ' '
                 << d.dilation_w << " pads " << d.pad_top << ' ' << d.pad_left << ' ' << d.pad_bottom << ' '
@@ -71,9 +73,9 @@ template <class T> void check(const drt_conv2d_desc &d, Random &random) {
     auto input = random.tensor<T>(d.n * d.h * d.w * d.c), filter = random.tensor<T>(d.kh * d.kw * d.c / d.groups * d.k);
     auto outputGrad = random.tensor<T>(d.n * d.oh * d.ow * d.k), bias = random.tensor<T>(d.k);
     Reference expected(d, input, filter, outputGrad);
-    constexpr T unread = std::numeric_limits<T>::quiet_NaN();
-    std::vector<T> output(outputGrad.size(), unread), inputGrad(input.size(), unread),
-        filterGrad(filter.size(), unread);
+    const T unread(std::numeric_limits<float>::quiet_NaN());
+    std::vector<T> output(outputGrad.size(), unread), inputGrad(input.size(), unread);
+    std::vector<Grad> filterGrad(filter.size(), Grad(std::numeric_limits<float>::quiet_NaN()));
 
     conv2d(cache, 0, d, input.data(), filter.data(), d.has_bias ? bias.data() : nullptr, output.data());
     for (size_t at = 0; at < output.size(); ++at) {
@@ -120,6 +122,22 @@ TEST_CASE("convolutions of random shapes and their gradients", "[conv2d]") {
     d.dtype = DRT_F64;
     check<double>(d, random);
   }
+}
+
+TEST_CASE("convolutions of bfloat16, with a filter's gradient of float32", "[conv2d][bf16]") {
+  Random random(12);
+  for (int trial = 0; trial < 40; ++trial) {
+    const int64_t groups = trial % 4 ? 1 : random.integer(2, 9);
+    drt_conv2d_desc d = randomConvolution(random, groups, random.integer(1, 20), random.integer(1, 20));
+    d.dtype = DRT_BF16, d.widens = 1;
+    if (trial == 0)
+      d.n = 0;
+    check<BFloat16, float>(d, random);
+  }
+  drt_conv2d_desc d = randomConvolution(random, 1, 3, 4);
+  d.dtype = DRT_BF16;
+  PrimitiveCache cache(3);
+  REQUIRE_THROWS_WITH(conv2dGradFilter(cache, 0, d, nullptr, nullptr, nullptr), Catch::Contains("is float32"));
 }
 
 TEST_CASE("grouped and depthwise convolutions", "[conv2d]") {

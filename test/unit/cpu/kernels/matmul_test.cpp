@@ -35,8 +35,8 @@ template <class T> double element(const drt_matmul_desc &d, const T *a, const T 
   return sum;
 }
 
-// Runs one call site twice, over different data, and compares every element.
-template <class T> void check(drt_matmul_desc d, Random &random) {
+// Runs one call site twice, over different data, and compares every element. `Result`: of c and the bias.
+template <class T, class Result = T> void check(drt_matmul_desc d, Random &random) {
   INFO("m " << d.m << " n " << d.n << " k " << d.k << " ta " << d.transpose_a << " tb " << d.transpose_b << " batch "
             << d.batch << " strides " << d.batch_stride_a << ' ' << d.batch_stride_b << " bias " << d.has_bias
             << " epilogue " << d.epilogue << " accumulate " << d.accumulate << " dtype " << d.dtype);
@@ -49,11 +49,11 @@ template <class T> void check(drt_matmul_desc d, Random &random) {
   for (int call = 0; call < 2; ++call) {
     auto a = random.tensor<T>((d.batch - 1) * d.batch_stride_a + d.m * d.k);
     auto b = random.tensor<T>((d.batch - 1) * d.batch_stride_b + d.k * d.n);
-    auto bias = random.tensor<T>(d.n);
-    auto c = random.tensor<T>(d.batch * d.m * d.n);
+    auto bias = random.tensor<Result>(d.n);
+    auto c = random.tensor<Result>(d.batch * d.m * d.n);
     auto before = c;
-    if (!d.accumulate && std::numeric_limits<T>::has_quiet_NaN) // must not be read
-      std::fill(c.begin(), c.end(), std::numeric_limits<T>::quiet_NaN());
+    if (!d.accumulate && std::numeric_limits<Result>::has_quiet_NaN) // must not be read
+      std::fill(c.begin(), c.end(), std::numeric_limits<Result>::quiet_NaN());
     for (int core = 0; core < cores; ++core)
       if (Range part = rangeOf(parts.count, cores, core, 1); cores == 1 || !part.empty())
         matmul(caches[static_cast<size_t>(core)], 0, d, part, a.data(), b.data(), d.has_bias ? bias.data() : nullptr,
@@ -69,7 +69,8 @@ template <class T> void check(drt_matmul_desc d, Random &random) {
           expected = activated(d.epilogue, expected);
           if (d.accumulate)
             expected += static_cast<double>(before[at]);
-          REQUIRE(static_cast<double>(c[at]) == Approx(expected).epsilon(2e-5).margin(1e-5 * (d.k + 1)));
+          const double rounded = std::is_same_v<Result, BFloat16> ? 1.0 / 128 : 2e-5;
+          REQUIRE(static_cast<double>(c[at]) == Approx(expected).epsilon(rounded).margin(1e-5 * (d.k + 1)));
         }
   }
 }
@@ -96,6 +97,24 @@ TEST_CASE("products of random shapes, transposes and epilogues", "[matmul]") {
     check<int32_t>(d, random);
     d.dtype = DRT_I64;
     check<int64_t>(d, random);
+  }
+}
+
+TEST_CASE("products of bfloat16, summed up in float32", "[matmul][bf16]") {
+  Random random(11);
+  for (int trial = 0; trial < 150; ++trial) {
+    auto size = [&] { return random.integer(0, 5) == 0 ? random.integer(0, 2) : random.integer(3, 70); };
+    drt_matmul_desc d = describe(DRT_BF16, size(), size(), size());
+    d.transpose_a = random.integer(0, 1), d.transpose_b = random.integer(0, 1);
+    d.has_bias = random.integer(0, 1), d.epilogue = random.integer(0, 3), d.accumulate = random.integer(0, 3) == 0;
+    if (trial % 3 == 0) {
+      d.batch = random.integer(2, 5);
+      d.batch_stride_a = random.integer(0, 2) ? d.m * d.k : 0;
+      d.batch_stride_b = random.integer(0, 2) ? d.k * d.n : 0;
+    }
+    check<BFloat16>(d, random);
+    d.widens = 1;
+    check<BFloat16, float>(d, random);
   }
 }
 

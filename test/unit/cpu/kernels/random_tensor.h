@@ -6,10 +6,25 @@
 #ifndef TEST_UNIT_CPU_RANDOM_TENSOR_H
 #define TEST_UNIT_CPU_RANDOM_TENSOR_H
 
+#include "cpu/compressor.h"
 #include <cstdint>
+
 #include <random>
 #include <type_traits>
 #include <vector>
+
+/// What the tests say of bfloat16: its bits, and what they mean.
+struct BFloat16 {
+  uint16_t bits = 0;
+
+  BFloat16() = default;
+  explicit BFloat16(float value) { drt::toHalf(DRT_BF16, &value, &bits, 1); }
+  explicit operator double() const {
+    float value = 0;
+    drt::fromHalf(DRT_BF16, &bits, &value, 1);
+    return static_cast<double>(value);
+  }
+};
 
 /// The same sequence on every machine and library: the engine's words are used as
 /// they come, since the standard's distributions differ between libraries.
@@ -25,7 +40,9 @@ public:
   template <class T> std::vector<T> tensor(int64_t count) {
     std::vector<T> values(static_cast<size_t>(count));
     for (T &value : values)
-      if constexpr (std::is_floating_point_v<T>)
+      if constexpr (std::is_same_v<T, BFloat16>)
+        value = BFloat16(static_cast<float>(engine()) / 2147483648.0f - 1.0f);
+      else if constexpr (std::is_floating_point_v<T>)
         value = static_cast<T>(engine()) / static_cast<T>(2147483648.0) - T(1);
       else
         value = static_cast<T>(integer(-9, 9));

@@ -1,4 +1,4 @@
-//===- SetPrecision.cpp - What products on matrix units are made of ------------------===//
+//===- SetPrecision.cpp - What products are made of ----------------------------------===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
@@ -12,6 +12,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/plan/ProductType.h"
+#include "runtime/include/drt/drt.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -58,7 +59,8 @@ bool isProductOfFloat32(Operation *op) {
 /// the batch holds is rounded for products alone.
 class NarrowProducts {
 public:
-  explicit NarrowProducts(drt::EntryOp entry) : entry(entry), narrow(BFloat16Type::get(entry.getContext())) {
+  NarrowProducts(drt::EntryOp entry, bool device)
+      : entry(entry), device(device), narrow(BFloat16Type::get(entry.getContext())) {
     entry.walk([&](Operation *op) {
       if (isProductOfFloat32(op))
         products.push_back(op);
@@ -67,7 +69,8 @@ public:
 
   void run() {
     for (Operation *product : products)
-      if (isConvolution(product)) // the library has one type in all tensors
+      // The library has one type in all tensors; that of processors sums a filter's gradient up in float32.
+      if (isConvolution(product) && (device || !isa<drt::Conv2DGradFilterOp>(product)))
         narrowResult(product);
     SmallVector<drt::MatmulOp> inner;
     for (Operation *product : products)
@@ -78,7 +81,8 @@ public:
         matmul.getBiasMutable().assign(round(bias));
       narrowResult(matmul);
     }
-    narrowPools();
+    if (device)
+      narrowPools();
     for (Operation *product : products)
       for (OpOperand &operand : product->getOpOperands())
         if (!isBias(operand) || isConvolution(product))
@@ -87,7 +91,8 @@ public:
       if (auto matmul = dyn_cast<drt::MatmulOp>(product))
         foldRounding(matmul);
     narrowRectified();
-    fillChannels();
+    if (device)
+      fillChannels();
   }
 
 private:
@@ -415,6 +420,7 @@ private:
   }
 
   drt::EntryOp entry;
+  bool device;
   Type narrow;
   SmallVector<Operation *> products;
   llvm::DenseMap<Value, Value> narrowOf;                        // what holds it as bfloat16
@@ -429,7 +435,7 @@ struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
     if (precision == distc::getName(ProductType::F32))
       return;
     if (precision == distc::getName(ProductType::BF16)) {
-      NarrowProducts(getOperation()).run();
+      NarrowProducts(getOperation(), device).run();
       return;
     }
     if (precision != distc::getName(ProductType::TF32)) {
