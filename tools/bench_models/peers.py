@@ -122,6 +122,15 @@ def tensorflow_model(name, path, batch, steps, threads, xla):
         return timed(run, [[array[i:i + batch] for array in data.values()] for i in range(0, count, batch)], steps)
 
 
+def in_precision(torch, forward):
+    """`forward` with products in what tools/bench --precision says."""
+    def cast(*batch):
+        with torch.autocast("cpu", torch.bfloat16, enabled=os.environ.get("BENCH_PRECISION") == "bf16"):
+            return forward(*batch)
+
+    return cast
+
+
 def torch_model(torch):
     torch.manual_seed(0)
     layers = []
@@ -133,13 +142,14 @@ def torch_model(torch):
 def torch_steps(torch, model, parameters, path, batch, part, parts, steps):
     optimizer = torch.optim.SGD(parameters, lr=RATE, momentum=MOMENTUM)
     criterion = torch.nn.CrossEntropyLoss()
+    loss_of = in_precision(torch, lambda x, y: criterion(model(x), y))
     share = batch // parts
     data = [(torch.from_numpy(x[part * share:(part + 1) * share]), torch.from_numpy(y[part * share:(part + 1) * share]).long())
             for x, y in batches(path, batch)]
 
     def step(x, y):
         optimizer.zero_grad()
-        loss = criterion(model(x), y)
+        loss = loss_of(x, y)
         loss.backward()
         optimizer.step()
         return loss.item()

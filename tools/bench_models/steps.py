@@ -9,7 +9,7 @@ import pathlib
 import sys
 
 import numpy as np
-from peers import LAYERS, MOMENTUM, RATE, timed
+from peers import LAYERS, MOMENTUM, RATE, in_precision, timed
 
 BATCHES = 2  # of which the data are
 LENGTH, WIDTH, HEADS, BLOCKS, WORDS = 128, 256, 8, 4, 256  # of the GPTs
@@ -177,7 +177,8 @@ def run_torch(name, data, steps, threads, compiled):
     torch.manual_seed(0)
     loss_of, make_optimizer, module, _ = MODELS[name]()
     optimizer = make_optimizer(module.parameters(), fused=True)
-    forward = torch.compile(lambda batch: loss_of(module, batch)) if compiled else lambda batch: loss_of(module, batch)
+    forward = in_precision(torch, lambda batch: loss_of(module, batch))
+    forward = torch.compile(forward) if compiled else forward
 
     def step(batch):
         optimizer.zero_grad()

@@ -15,7 +15,7 @@ import torch.nn as nn
 import torch.nn.functional as F
 
 from gpu_models import Ncf, perceptron, resnet50_of_keras
-from peers import run_processes, timed
+from peers import in_precision, run_processes, timed
 
 
 def resnet50():
@@ -110,6 +110,7 @@ MODELS = {"resnet50": resnet50, "transformer": transformer, "lstm": lstm, "ncf":
 def train(name, path, batch, steps, compiled=False, part=0, parts=1):
     torch.manual_seed(0)
     model, loss_of, make_optimizer = MODELS[name]()
+    loss_of = in_precision(torch, loss_of)
     if parts > 1:
         model = nn.parallel.DistributedDataParallel(model)
     optimizer = make_optimizer(model.parameters())
