@@ -59,6 +59,9 @@ def SetPrecision : Pass<"drt-set-precision", "::distc::drt::EntryOp"> {
     alone. A convolution's result is bfloat16, since the library has one type in all tensors (on processors the gradient of a filter is float32); a matrix product's is where only products and what follows them
     read it. Everything between is computed in float32, and variables, gradients on their way to a collective, and updates are float32.
 
+    Whatever the precision, a product whose operands a graph keeps as bfloat16 (on devices float16, too) takes them as they are: they were widened for it alone.
+    Its result is rounded by the library where only a rounding reads it.
+
     With `device`, maxima of windows take bfloat16 too, and images with few channels get zeros behind them, which matrix units want.
 
     ```mlir

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from models import PROCESSES, REPLICAS
-from support import BIN, DISTC, ROOT, TRANSLATE, Checks, Folder, Model, model_names, must, need_tools, read_losses, run, skip
+from support import BIN, DISTC, ROOT, TRANSLATE, Checks, Folder, Model, model_names, must, need_tools, run, skip
 from synchronization import accumulates, apart, outvotes, shards, train
 
 sys.path.insert(0, str(ROOT / "test"))
@@ -41,22 +41,6 @@ def check_model(name, replicas, *flags):
                 start = "from init.ckpt" if restore else "own initializers"
                 found += [f"{start}: {d}" for d in model.differences(outputs, replicas)]
         return found
-
-
-def check_precision(name, replicas, lower, tolerance):
-    """Fewer bits of mantissa in products: near TensorFlow's losses, and not float32's own."""
-    model, losses = Model(name), {}
-    with Folder() as folder:
-        for precision in ("fp32", lower):
-            executable = model.compile(folder / precision, replicas, "AllReduce", TARGET, f"--precision={precision}")
-            must(model.run_command(executable, folder))
-            losses[precision] = np.array(read_losses(folder / "log.jsonl"))
-    want = np.load(model.folder / "expect.npz")["loss"]
-    off = np.max(np.abs(losses[lower] - want) / np.abs(want))
-    found = [] if off < tolerance else [f"losses off by {off:.1e}: {losses[lower]}, not {want}"]
-    if np.array_equal(losses[lower], losses["fp32"]):
-        found.append(f"the losses are float32's own: no product took {lower}")
-    return found
 
 
 def check_exchange(key, replicas, *flags):
@@ -192,9 +176,6 @@ def main():
             pool.submit(checks.check, "many rows", check_against_cpu, ManyRows(random.Random("many rows")), (2,))
             pool.submit(checks.check, "large sums", check_against_cpu, LargeSums(random.Random("large sums")), ())
             pool.submit(checks.check, "several batches an update x2", accumulates, 2, [TARGET])
-            for name, replicas in (("mlp-adam", 2), ("convnet-momentum", 1)):
-                for precision, tolerance in (("tf32", 1e-2), ("bf16", 4e-2)):
-                    pool.submit(checks.check, f"{name} x{replicas} in {precision}", check_precision, name, replicas, precision, tolerance)
             pool.submit(checks.check, "a device without memory", check_memory, "convnet-momentum")
             for name, stage, replicas, flags in SHARDED:
                 pool.submit(checks.check, f"{name}, sharded in stage {stage} x{replicas} {' '.join(flags)}", shards, name, stage, replicas,

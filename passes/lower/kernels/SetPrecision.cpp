@@ -54,6 +54,90 @@ bool isProductOfFloat32(Operation *op) {
   return isa<drt::ProductInterface>(op) && cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32();
 }
 
+bool isReshape(Operation *op) { return isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op); }
+
+/// What `Cast` alone converts, element by element, in an operation; null where it does anything else.
+template <typename Cast> Value getCast(Operation *op) {
+  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+  if (!generic || generic.getNumDpsInputs() != 1 || generic->getNumResults() != 1 ||
+      !llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }))
+    return {};
+  auto cast = generic.getBody()->getTerminator()->getOperand(0).getDefiningOp<Cast>();
+  return cast && cast.getIn() == generic.getBody()->getArgument(0) ? generic.getInputs()[0] : Value();
+}
+
+/// The products of graphs that are made of narrow floats themselves: operands that are widened for a product alone are
+/// taken as they are, which multiplies the same numbers, and a result that is only rounded is rounded by the library.
+class ReadNarrow {
+public:
+  explicit ReadNarrow(bool device) : device(device) {}
+
+  void run(drt::EntryOp entry) {
+    SmallVector<Operation *> products;
+    entry.walk([&](drt::ProductInterface product) {
+      if (isProductOfFloat32(product))
+        products.push_back(product);
+    });
+    for (Operation *product : products)
+      narrow(product);
+  }
+
+private:
+  void narrow(Operation *product) {
+    Value a = product->getOperand(0), b = product->getOperand(1);
+    const Type element = getElement(a);
+    if (!element || getElement(b) != element)
+      return;
+    const bool hasBias = product->getNumOperands() > 2;
+    Operation *rounding = getRounding(product->getResult(0), element);
+    // A convolution has one type in all tensors, but for a filter's gradient on processors.
+    if (isConvolution(product) && (hasBias || (!rounding && (device || !isa<drt::Conv2DGradFilterOp>(product)))))
+      return;
+    product->setOperand(0, getNarrow(a));
+    product->setOperand(1, getNarrow(b));
+    if (!rounding || hasBias || (isa<drt::Conv2DGradFilterOp>(product) && !device))
+      return;
+    product->getResult(0).setType(cast<RankedTensorType>(rounding->getResult(0).getType()));
+    rounding->getResult(0).replaceAllUsesWith(product->getResult(0));
+    rounding->erase();
+  }
+
+  /// What the elements were before they were widened, behind reshapes; null where they were not.
+  Type getElement(Value value) const {
+    Operation *op = value.getDefiningOp();
+    if (isReshape(op))
+      return getElement(op->getOperand(0));
+    Value source = getCast<arith::ExtFOp>(op);
+    if (!source)
+      return {};
+    const Type element = cast<RankedTensorType>(source.getType()).getElementType();
+    return element.isBF16() || (device && element.isF16()) ? element : Type();
+  }
+
+  static Value getNarrow(Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!isReshape(op))
+      return getCast<arith::ExtFOp>(op);
+    Value source = getNarrow(op->getOperand(0));
+    OpBuilder builder(op);
+    Operation *reshape = builder.clone(*op);
+    reshape->setOperand(0, source);
+    reshape->getResult(0).setType(
+        cast<RankedTensorType>(value.getType()).clone(cast<RankedTensorType>(source.getType()).getElementType()));
+    return reshape->getResult(0);
+  }
+
+  /// What rounds the value to `element`, where nothing else reads it.
+  static Operation *getRounding(Value value, Type element) {
+    if (!value.hasOneUse() || !getCast<arith::TruncFOp>(*value.user_begin()))
+      return nullptr;
+    Operation *rounding = *value.user_begin();
+    return cast<RankedTensorType>(rounding->getResult(0).getType()).getElementType() == element ? rounding : nullptr;
+  }
+
+  bool device;
+};
+
 /// The products of an entry take bfloat16. A value that one of them reads is rounded once, and element-wise work and
 /// sums that read it too read what was rounded, so that it is kept and moved as bfloat16 only; but what a variable or
 /// the batch holds is rounded for products alone.
@@ -181,8 +265,6 @@ private:
                     });
            });
   }
-
-  static bool isReshape(Operation *op) { return isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op); }
 
   Value castTo(OpBuilder &builder, Location loc, Value value, Type element) {
     auto type = cast<RankedTensorType>(value.getType());
@@ -432,6 +514,7 @@ struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
   using Base::Base;
 
   void runOnOperation() override {
+    ReadNarrow(device).run(getOperation());
     if (precision == distc::getName(ProductType::F32))
       return;
     if (precision == distc::getName(ProductType::BF16)) {

@@ -1,4 +1,5 @@
 // RUN: distc-opt %s --drt-set-precision="precision=bf16 device=true" | FileCheck %s
+// RUN: distc-opt %s --drt-set-precision=precision=bf16 | FileCheck %s --check-prefix=PROCESSOR
 
 drt.variable @w : tensor<8x8xf32>
 drt.variable @v : tensor<8x2xf32>
@@ -61,7 +62,11 @@ drt.entry "eval" {
 }
 
 // A convolution has one type in all tensors. Gradients on their way to a collective are float32.
+// On processors channels stay as they are, and the library sums a filter's gradient up in float32.
 // CHECK-LABEL: drt.entry "update"
+// PROCESSOR-LABEL: drt.entry "update"
+// PROCESSOR: %[[GRADIENT:.*]] = drt.conv2d_grad_filter {{.*}}descriptor = array<i64: 1, 4, 4, 2, {{.*}} : (tensor<1x4x4x2xbf16>, tensor<1x2x2x3xbf16>) -> tensor<3x3x3x2xf32>
+// PROCESSOR: drt.fetch %[[GRADIENT]]
 drt.entry "update" {
   %image = drt.feed {name = "image"} : () -> tensor<1x4x4x2xf32>
   %grad = drt.feed {name = "grad"} : () -> tensor<1x2x2x3xf32>
@@ -122,6 +127,8 @@ drt.entry "between" {
 }
 
 // CHECK-LABEL: drt.entry "pool"
+// PROCESSOR-LABEL: drt.entry "pool"
+// PROCESSOR: drt.pool {{.*}} : (tensor<1x4x4x8xf32>) -> tensor<1x2x2x8xf32>
 drt.entry "pool" {
   %image = drt.feed {name = "image"} : () -> tensor<1x4x4x8xf32>
   %w = drt.feed {name = "w"} : () -> tensor<8x2xf32>
