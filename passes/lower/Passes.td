@@ -59,6 +59,9 @@ def SetPrecision : Pass<"drt-set-precision", "::distc::drt::EntryOp"> {
     alone. A convolution's result is bfloat16, since the library has one type in all tensors (on processors the gradient of a filter is float32); a matrix product's is where only products and what follows them
     read it. Everything between is computed in float32, and variables, gradients on their way to a collective, and updates are float32.
 
+    With `precision=fp16` operands of matrices' products are float16, each scaled by a power of two by which its largest element is from 2^14 on below 2^15, and the product is
+    scaled back in float32 (`HalfProducts.h`). Convolutions take TF32 on devices, and float32 on processors.
+
     Whatever the precision, a product whose operands a graph keeps as bfloat16 (on devices float16, too) takes them as they are: they were widened for it alone.
     Its result is rounded by the library where only a rounding reads it.
 
@@ -77,9 +80,9 @@ def SetPrecision : Pass<"drt-set-precision", "::distc::drt::EntryOp"> {
     %c = drt.matmul %a16, %b16 : (tensor<4x4xbf16>, tensor<4x4xbf16>) -> tensor<4x4xf32>
     ```
   }];
-  let options = [Option<"precision", "precision", "std::string", "\"fp32\"", "fp32, tf32 or bf16">,
+  let options = [Option<"precision", "precision", "std::string", "\"fp32\"", "fp32, tf32, bf16 or fp16">,
                  Option<"device", "device", "bool", "false", "For the libraries of a GPU">];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
 }
 
 def AlignShares : Pass<"drt-align-shares", "::mlir::ModuleOp"> {

@@ -1,4 +1,4 @@
-"""Products of TF32 and bfloat16: losses near TensorFlow's, for replicas, cores and processes, on processors (also such as have no bfloat16) and on the
+"""Products of TF32, bfloat16 and float16: losses near TensorFlow's, for replicas, cores and processes, on processors (also such as have no bfloat16) and on the
 emulated GPU, which agree.
 
   precision.py
@@ -14,7 +14,8 @@ GPU, TWO_CORES, PROCESSES = "--target=cuda:emulated", "--cores-per-replica=2", "
 # A model, replicas, flags, how many steps are compared, and how far losses are from float32's at most.
 CASES = [("mlp-adam", 2, "tf32", [GPU], 1e-2), ("convnet-momentum", 1, "tf32", [GPU], 1e-2), ("mlp-adam", 2, "bf16", [GPU], 4e-2), ("convnet-momentum", 1, "bf16", [GPU], 4e-2),
          ("mlp-adam", 1, "bf16", [], 4e-2), ("mlp-adam", 2, "bf16", [], 4e-2), ("mlp-adam", 4, "bf16", [PROCESSES], 4e-2), ("convnet-momentum", 1, "bf16", [], 4e-2),
-         ("convnet-momentum", 1, "bf16", [TWO_CORES], 4e-2), ("convnet-momentum", 2, "bf16", [], 4e-2), ("mlp-clip", 2, "bf16", [TWO_CORES], 4e-2)]
+         ("convnet-momentum", 1, "bf16", [TWO_CORES], 4e-2), ("convnet-momentum", 2, "bf16", [], 4e-2), ("mlp-clip", 2, "bf16", [TWO_CORES], 4e-2),
+         ("mlp-adam", 2, "fp16", [], 4e-3), ("mlp-clip", 2, "fp16", [TWO_CORES], 4e-3), ("mlp-adam", 2, "fp16", [GPU], 4e-3), ("convnet-momentum", 1, "fp16", [GPU], 1e-2)]
 # What a machine before AVX-512 has of oneDNN.
 OLD_MACHINE = dict(os.environ, DNNL_MAX_CPU_ISA="AVX2", ONEDNN_MAX_CPU_ISA="AVX2")
 

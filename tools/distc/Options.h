@@ -17,7 +17,7 @@ namespace distc {
 inline constexpr int kMostReplicas = 4096;
 
 /// What `--precision` can be.
-inline const std::vector<std::string> kPrecisions = {"fp32", "tf32", "bf16"};
+inline const std::vector<std::string> kPrecisions = {"fp32", "tf32", "bf16", "fp16"};
 
 /// What the command line of `compile`, `run`, `inspect` and `strategy` says. The names are the flags'.
 struct CompileOptions {

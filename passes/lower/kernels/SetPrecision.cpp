@@ -11,6 +11,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/kernels/HalfProducts.h"
 #include "passes/lower/plan/ProductType.h"
 #include "runtime/include/drt/drt.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -51,7 +52,9 @@ bool isConvolution(Operation *op) { return isa<drt::Conv2DOp, drt::Conv2DGradInp
 
 // What has other elements is not made of float32, and stays as it is.
 bool isProductOfFloat32(Operation *op) {
-  return isa<drt::ProductInterface>(op) && cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32();
+  return isa<drt::ProductInterface>(op) && llvm::all_of(op->getOperandTypes(), [](Type type) {
+           return cast<RankedTensorType>(type).getElementType().isF32();
+         });
 }
 
 bool isReshape(Operation *op) { return isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op); }
@@ -510,6 +513,8 @@ private:
   llvm::DenseMap<std::pair<Value, unsigned>, Value> channelsOf; // with so many channels
 };
 
+constexpr StringLiteral kHalf = "fp16";
+
 struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
   using Base::Base;
 
@@ -521,11 +526,16 @@ struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
       NarrowProducts(getOperation(), device).run();
       return;
     }
-    if (precision != distc::getName(ProductType::TF32)) {
-      getOperation()->emitError() << "has no products in " << precision << "; there are fp32, tf32 and bf16";
+    if (precision != distc::getName(ProductType::TF32) && precision != kHalf) {
+      getOperation()->emitError() << "has no products in " << precision << "; there are fp32, tf32, bf16 and fp16";
       return signalPassFailure();
     }
-    auto name = StringAttr::get(&getContext(), precision.getValue());
+    if (precision == kHalf) {
+      makeHalfProducts(getOperation());
+      if (!device)
+        return;
+    }
+    auto name = StringAttr::get(&getContext(), distc::getName(ProductType::TF32));
     getOperation()->walk([&](drt::ProductInterface product) {
       if (isProductOfFloat32(product))
         product.setPrecisionAttr(name);

@@ -75,6 +75,8 @@ drt_matmul_desc normalized(drt_matmul_desc desc) {
   return desc;
 }
 
+bool isHalf(int32_t dtype) { return dtype == DRT_BF16 || dtype == DRT_F16; }
+
 // A shape the library's primitive has no name for.
 bool broadcastsBoth(const drt_matmul_desc &desc) {
   return desc.batch != 1 && desc.batch_stride_a == 0 && desc.batch_stride_b == 0;
@@ -139,14 +141,14 @@ private:
   Buffer product;
 };
 
-// A product of bfloat16 matrices, whose elements are added up in float32. Where the library has none on this machine
-// (before AVX-512), of what the operands are in float32.
+// A product of bfloat16 or float16 matrices, whose elements are added up in float32. Where the library has none on this
+// machine (of float16, or before AVX-512), of what the operands are in float32.
 class NarrowMatmulSite : public Prepared {
 public:
   NarrowMatmulSite(const drt_matmul_desc &given, Range parts, Scratch &scratch)
       : whole(normalized(given)), desc(whole), parts(parts) {
     (desc.batch > 1 ? desc.batch : desc.m) = parts.size();
-    if (desc.m * desc.n * desc.k > 0 && !broadcastsBoth(desc) && makeLibraryMatmul)
+    if (desc.dtype == DRT_BF16 && desc.m * desc.n * desc.k > 0 && !broadcastsBoth(desc) && makeLibraryMatmul)
       call = makeLibraryMatmul(desc, scratch);
     if (call)
       return;
@@ -177,12 +179,14 @@ public:
     if (whole.accumulate)
       widen(c, beginC(), beginC() + desc.batch * desc.m * desc.n, wideC);
     wide->run<float>(wideA.data(), wideB.data(), wideBias.data(), wideC.data());
-    toHalf(DRT_BF16, wideC.as<float>() + beginC(), static_cast<uint16_t *>(c) + beginC(), desc.batch * desc.m * desc.n);
+    toHalf(half(), wideC.as<float>() + beginC(), static_cast<uint16_t *>(c) + beginC(), desc.batch * desc.m * desc.n);
   }
 
 private:
-  static void widen(const void *from, int64_t begin, int64_t end, const Buffer &to) {
-    fromHalf(DRT_BF16, static_cast<const uint16_t *>(from) + begin, to.as<float>() + begin, end - begin);
+  drt_dtype half() const { return static_cast<drt_dtype>(whole.dtype); }
+
+  void widen(const void *from, int64_t begin, int64_t end, const Buffer &to) const {
+    fromHalf(half(), static_cast<const uint16_t *>(from) + begin, to.as<float>() + begin, end - begin);
   }
 
   // In elements of the whole's operands: all, and where the parts begin.
@@ -211,7 +215,7 @@ MatmulParts drt::matmulParts(const drt_matmul_desc &given) {
   if (desc.batch > 1)
     return {desc.batch, grainOf(desc.m * desc.n * desc.k)};
   // The library's primitive takes a left operand that lies dense.
-  if (desc.transpose_a && (desc.dtype == DRT_BF16 || chooseMethod(desc) == Method::Primitive))
+  if (desc.transpose_a && (isHalf(desc.dtype) || chooseMethod(desc) == Method::Primitive))
     return {desc.m, desc.m};
   return {desc.m, grainOf(desc.n * desc.k)};
 }
@@ -220,7 +224,7 @@ void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &des
                  const void *b, const void *bias, void *c) {
   if (useLibraryThreads)
     useLibraryThreads(cache.threads());
-  if (desc.dtype == DRT_BF16)
+  if (isHalf(desc.dtype))
     return cache
         .get<NarrowMatmulSite>(
             site, [&] { return std::make_unique<NarrowMatmulSite>(desc, parts, cache.scratchOfNewSite()); })
@@ -238,6 +242,6 @@ void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &des
     return prepared.run<int64_t>(a, b, bias, c);
   default:
     throw std::runtime_error("there is no matrix product for data type " + std::to_string(desc.dtype) +
-                             ": cast the operands to float32, bfloat16, float64, int32 or int64");
+                             ": cast the operands to float32, float16, bfloat16, float64, int32 or int64");
   }
 }

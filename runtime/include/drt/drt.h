@@ -414,7 +414,7 @@ enum { DRT_EPILOGUE_NONE = 0, DRT_EPILOGUE_RELU = 1, DRT_EPILOGUE_TANH = 2, DRT_
 enum { DRT_PRECISION_OWN = 0, DRT_PRECISION_TF32 = 1 };
 
 typedef struct drt_matmul_desc {
-  int32_t dtype; // of a and b. On CPUs DRT_F32 or DRT_BF16, others by a plain loop; on devices F16 too
+  int32_t dtype; // of a and b. F32, F64, F16, BF16; on CPUs integers by a plain loop, too
   int32_t transpose_a, transpose_b;
   int32_t has_bias;
   int32_t epilogue;   // DRT_EPILOGUE_*

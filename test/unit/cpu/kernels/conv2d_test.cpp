@@ -56,7 +56,7 @@ struct Reference {
 };
 
 template <class T> void same(const std::vector<T> &actual, const std::vector<double> &expected) {
-  const double rounded = std::is_same_v<T, BFloat16> ? 1.0 / 128 : 1e-4;
+  const double rounded = isHalf<T> ? 1.0 / 128 : 1e-4;
   for (size_t at = 0; at < actual.size(); ++at)
     REQUIRE(static_cast<double>(actual[at]) == Approx(expected[at]).epsilon(rounded).margin(1e-4));
 }

@@ -69,7 +69,7 @@ template <class T, class Result = T> void check(drt_matmul_desc d, Random &rando
           expected = activated(d.epilogue, expected);
           if (d.accumulate)
             expected += static_cast<double>(before[at]);
-          const double rounded = std::is_same_v<Result, BFloat16> ? 1.0 / 128 : 2e-5;
+          const double rounded = isHalf<Result> ? 1.0 / 128 : 2e-5;
           REQUIRE(static_cast<double>(c[at]) == Approx(expected).epsilon(rounded).margin(1e-5 * (d.k + 1)));
         }
   }
@@ -100,7 +100,7 @@ TEST_CASE("products of random shapes, transposes and epilogues", "[matmul]") {
   }
 }
 
-TEST_CASE("products of bfloat16, summed up in float32", "[matmul][bf16]") {
+TEST_CASE("products of bfloat16 and float16, summed up in float32", "[matmul][bf16]") {
   Random random(11);
   for (int trial = 0; trial < 150; ++trial) {
     auto size = [&] { return random.integer(0, 5) == 0 ? random.integer(0, 2) : random.integer(3, 70); };
@@ -115,6 +115,10 @@ TEST_CASE("products of bfloat16, summed up in float32", "[matmul][bf16]") {
     check<BFloat16>(d, random);
     d.widens = 1;
     check<BFloat16, float>(d, random);
+    d.dtype = DRT_F16;
+    check<Float16, float>(d, random);
+    d.widens = 0;
+    check<Float16>(d, random);
   }
 }
 
@@ -155,6 +159,6 @@ TEST_CASE("batches, whole and broadcast", "[matmul]") {
 
 TEST_CASE("a type without a product is refused with the way out", "[matmul]") {
   PrimitiveCache cache(1);
-  CHECK_THROWS_WITH(matmul(cache, 0, describe(DRT_F16, 1, 1, 1), {0, 1}, nullptr, nullptr, nullptr, nullptr),
+  CHECK_THROWS_WITH(matmul(cache, 0, describe(DRT_BOOL, 1, 1, 1), {0, 1}, nullptr, nullptr, nullptr, nullptr),
                     Catch::Contains("cast the operands"));
 }

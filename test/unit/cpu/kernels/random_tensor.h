@@ -13,18 +13,21 @@
 #include <type_traits>
 #include <vector>
 
-/// What the tests say of bfloat16: its bits, and what they mean.
-struct BFloat16 {
+/// What the tests say of bfloat16 and float16: the bits, and what they mean.
+template <drt_dtype type> struct Half {
   uint16_t bits = 0;
 
-  BFloat16() = default;
-  explicit BFloat16(float value) { drt::toHalf(DRT_BF16, &value, &bits, 1); }
+  Half() = default;
+  explicit Half(float value) { drt::toHalf(type, &value, &bits, 1); }
   explicit operator double() const {
     float value = 0;
-    drt::fromHalf(DRT_BF16, &bits, &value, 1);
+    drt::fromHalf(type, &bits, &value, 1);
     return static_cast<double>(value);
   }
 };
+using BFloat16 = Half<DRT_BF16>;
+using Float16 = Half<DRT_F16>;
+template <class T> constexpr bool isHalf = std::is_same_v<T, BFloat16> || std::is_same_v<T, Float16>;
 
 /// The same sequence on every machine and library: the engine's words are used as
 /// they come, since the standard's distributions differ between libraries.
@@ -40,8 +43,8 @@ public:
   template <class T> std::vector<T> tensor(int64_t count) {
     std::vector<T> values(static_cast<size_t>(count));
     for (T &value : values)
-      if constexpr (std::is_same_v<T, BFloat16>)
-        value = BFloat16(static_cast<float>(engine()) / 2147483648.0f - 1.0f);
+      if constexpr (isHalf<T>)
+        value = T(static_cast<float>(engine()) / 2147483648.0f - 1.0f);
       else if constexpr (std::is_floating_point_v<T>)
         value = static_cast<T>(engine()) / static_cast<T>(2147483648.0) - T(1);
       else
