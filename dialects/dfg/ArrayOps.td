@@ -34,7 +34,7 @@ def DFG_PlaceholderWithDefaultOp : DFG_Node<"placeholder_with_default", "\"Place
   let shape = "withDefault";
 }
 
-def DFG_EnsureShapeOp : DFG_Pure<"ensure_shape", "\"EnsureShape\""> {
+def DFG_EnsureShapeOp : DFG_Pure<"ensure_shape", "\"EnsureShape\"", [DFG_Moves]> {
   let summary = "The value, whose shape must be the one that is named";
   let arguments = (ins DFG_Tensor:$input, DFG_ShapeAttr:$shape);
   let results = (outs DFG_Tensor:$result);
@@ -116,7 +116,7 @@ def DFG_ListDiffOp : DFG_Pure<"list_diff", "\"ListDiff\""> {
   let types = "T:0 out_idx:r1";
   let shape = "listDiff";
 }
-def DFG_DynamicStitchOp : DFG_Pure<"dynamic_stitch", "\"DynamicStitch\", \"ParallelDynamicStitch\""> {
+def DFG_DynamicStitchOp : DFG_Pure<"dynamic_stitch", "\"DynamicStitch\", \"ParallelDynamicStitch\"", [DFG_Moves]> {
   let summary = "Rows of several tensors, each to the place its index names";
   let description = "Operands: N tensors of indices, then N tensors of rows. Gradients of reductions compute shapes by it.";
   let arguments = (ins Variadic<DFG_Tensor>:$indices_and_data);
@@ -127,14 +127,16 @@ def DFG_DynamicStitchOp : DFG_Pure<"dynamic_stitch", "\"DynamicStitch\", \"Paral
 
 // ---- Layout: the same elements elsewhere --------------------------------------------------------
 let linearity = "Joint" in {
-def DFG_ReshapeOp : DFG_Pure<"reshape", "\"Reshape\"", [DFG_Reshapes]> {
+def DFG_ReshapeOp : DFG_Pure<"reshape", "\"Reshape\"", [DFG_Reshapes, DFG_SizedByParameter]> {
+  let parameters = "operand == 1";
   let created = 1;
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$dimensions);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tshape:1";
   let shape = "reshape";
 }
-def DFG_TransposeOp : DFG_Pure<"transpose", "\"Transpose\""> {
+def DFG_TransposeOp : DFG_Pure<"transpose", "\"Transpose\"", [DFG_Permutes]> {
+  let parameters = "operand == 1";
   let created = 1;
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$permutation);
   let results = (outs DFG_Tensor:$result);
@@ -142,6 +144,7 @@ def DFG_TransposeOp : DFG_Pure<"transpose", "\"Transpose\""> {
   let shape = "transpose";
 }
 def DFG_ExpandDimsOp : DFG_Pure<"expand_dims", "\"ExpandDims\"", [DFG_Reshapes]> {
+  let parameters = "operand == 1";
   let created = 1;
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$axis);
   let results = (outs DFG_Tensor:$result);
@@ -154,109 +157,123 @@ def DFG_SqueezeOp : DFG_Pure<"squeeze", "\"Squeeze\"", [DFG_Reshapes]> {
   let types = "T:0";
   let shape = "squeeze";
 }
-def DFG_TileOp : DFG_Pure<"tile", "\"Tile\""> {
+def DFG_TileOp : DFG_Pure<"tile", "\"Tile\"", [DFG_Repeats, DFG_SizedByParameter]> {
+  let parameters = "operand == 1";
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$multiples);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tmultiples:1";
   let shape = "tile";
 }
-def DFG_BroadcastToOp : DFG_Pure<"broadcast_to", "\"BroadcastTo\""> {
+def DFG_BroadcastToOp : DFG_Pure<"broadcast_to", "\"BroadcastTo\"", [DFG_Repeats, DFG_SizedByParameter]> {
+  let parameters = "operand == 1";
   let created = 1;
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$dimensions);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tidx:1";
   let shape = "broadcastTo";
 }
-def DFG_FillOp : DFG_Pure<"fill", "\"Fill\""> {
+def DFG_FillOp : DFG_Pure<"fill", "\"Fill\"", [DFG_Fills, DFG_SizedByParameter]> {
+  let parameters = "operand == 0";
   let created = 1;
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$value);
   let results = (outs DFG_Tensor:$result);
   let types = "T:1 index_type:0";
   let shape = "fill";
 }
-def DFG_ConcatV2Op : DFG_Pure<"concat_v2", "\"ConcatV2\""> {
+def DFG_ConcatV2Op : DFG_Pure<"concat_v2", "\"ConcatV2\"", [DFG_Joins]> {
+  let parameters = "operand == last";
   let created = 1;
   let arguments = (ins Variadic<DFG_Tensor>:$values, DFG_Tensor:$axis);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tidx:-1 N:#-1";
   let shape = "concat";
 }
-def DFG_ConcatOp : DFG_Pure<"concat", "\"Concat\""> {
+def DFG_ConcatOp : DFG_Pure<"concat", "\"Concat\"", [DFG_Joins]> {
+  let parameters = "operand == 0";
   let arguments = (ins DFG_Tensor:$axis, Variadic<DFG_Tensor>:$values);
   let results = (outs DFG_Tensor:$result);
   let types = "T:-1 N:#-1";
   let shape = "concat";
 }
-def DFG_SplitOp : DFG_Pure<"split", "\"Split\""> {
+def DFG_SplitOp : DFG_Pure<"split", "\"Split\"", [DFG_TakesPart]> {
+  let parameters = "operand == 0";
   let created = 1;
   let arguments = (ins DFG_Tensor:$axis, DFG_Tensor:$value);
   let results = (outs Variadic<DFG_Tensor>:$parts);
   let types = "T:1 num_split:#r";
   let shape = "split";
 }
-def DFG_SplitVOp : DFG_Pure<"split_v", "\"SplitV\""> {
+def DFG_SplitVOp : DFG_Pure<"split_v", "\"SplitV\"", [DFG_TakesPart]> {
+  let parameters = "operand > 0";
   let created = 1;
   let arguments = (ins DFG_Tensor:$value, DFG_Tensor:$sizes, DFG_Tensor:$axis);
   let results = (outs Variadic<DFG_Tensor>:$parts);
   let types = "T:0 Tlen:1 num_split:#r";
   let shape = "splitV";
 }
-def DFG_PackOp : DFG_Pure<"pack", "\"Pack\""> {
+def DFG_PackOp : DFG_Pure<"pack", "\"Pack\"", [DFG_Joins]> {
   let created = 1;
   let arguments = (ins Variadic<DFG_Tensor>:$values, DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 N:#0";
   let shape = "pack";
 }
-def DFG_UnpackOp : DFG_Pure<"unpack", "\"Unpack\""> {
+def DFG_UnpackOp : DFG_Pure<"unpack", "\"Unpack\"", [DFG_TakesPart]> {
   let created = 1;
   let arguments = (ins DFG_Tensor:$value, DefaultValuedAttr<I64Attr, "0">:$axis);
   let results = (outs Variadic<DFG_Tensor>:$parts);
   let types = "T:0 num:#r";
   let shape = "unpack";
 }
-def DFG_SliceOp : DFG_Pure<"slice", "\"Slice\""> {
+def DFG_SliceOp : DFG_Pure<"slice", "\"Slice\"", [DFG_TakesPart]> {
+  let parameters = "operand > 0";
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$begin, DFG_Tensor:$size);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Index:1";
   let shape = "slice";
 }
-class DFG_Strided<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_Strided<string mnemonic, string tensorflow, list<Trait> traits> : DFG_Pure<mnemonic, tensorflow, traits> {
   dag masks = (ins DefaultValuedAttr<I64Attr, "0">:$begin_mask, DefaultValuedAttr<I64Attr, "0">:$end_mask,
                    DefaultValuedAttr<I64Attr, "0">:$ellipsis_mask, DefaultValuedAttr<I64Attr, "0">:$new_axis_mask,
                    DefaultValuedAttr<I64Attr, "0">:$shrink_axis_mask);
   let results = (outs DFG_Tensor:$result);
 }
-def DFG_StridedSliceOp : DFG_Strided<"strided_slice", "\"StridedSlice\""> {
+def DFG_StridedSliceOp : DFG_Strided<"strided_slice", "\"StridedSlice\"", [DFG_TakesPart]> {
+  let parameters = "operand > 0";
   let arguments = !con((ins DFG_Tensor:$input, DFG_Tensor:$begin, DFG_Tensor:$end, DFG_Tensor:$strides), masks);
   let types = "T:0 Index:1";
   let shape = "stridedSlice";
 }
-def DFG_StridedSliceGradOp : DFG_Strided<"strided_slice_grad", "\"StridedSliceGrad\""> {
+def DFG_StridedSliceGradOp : DFG_Strided<"strided_slice_grad", "\"StridedSliceGrad\"", [DFG_Moves, DFG_SizedByParameter]> {
+  let parameters = "operand < last";
   let arguments = !con((ins DFG_Tensor:$dimensions, DFG_Tensor:$begin, DFG_Tensor:$end, DFG_Tensor:$strides, DFG_Tensor:$dy), masks);
   let types = "T:-1 Index:0";
   let shape = "stridedSliceGrad";
 }
-def DFG_PadOp : DFG_Pure<"pad", "\"Pad\""> {
+def DFG_PadOp : DFG_Pure<"pad", "\"Pad\"", [DFG_Moves]> {
+  let parameters = "operand == 1";
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$paddings);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tpaddings:1";
   let shape = "pad";
 }
-def DFG_ReverseV2Op : DFG_Pure<"reverse_v2", "\"ReverseV2\""> {
+def DFG_ReverseV2Op : DFG_Pure<"reverse_v2", "\"ReverseV2\"", [DFG_Permutes]> {
+  let parameters = "operand == 1";
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$axis);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tidx:1";
   let shape = "reverse";
 }
 }
-def DFG_PadV2Op : DFG_Pure<"pad_v2", "\"PadV2\""> {
+def DFG_PadV2Op : DFG_Pure<"pad_v2", "\"PadV2\"", [DFG_Moves]> {
+  let parameters = "operand == 1";
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$paddings, DFG_Tensor:$value);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tpaddings:1";
   let shape = "pad";
 }
 def DFG_OneHotOp : DFG_Pure<"one_hot", "\"OneHot\""> {
+  let parameters = "operand == 1";
   let arguments = (ins DFG_Tensor:$indices, DFG_Tensor:$depth, DFG_Tensor:$on_value, DFG_Tensor:$off_value,
                        DefaultValuedAttr<I64Attr, "-1">:$axis);
   let results = (outs DFG_Tensor:$result);
@@ -274,13 +291,14 @@ def DFG_MeanOp : DFG_Reduction<"mean", "\"Mean\"", "return s.constant(type, 0.0)
 def DFG_ProdOp : DFG_Reduction<"prod", "\"Prod\"", "return s.constant(type, 1.0);", "return s.mul(accumulator, element);"> {
   let shape = "prod";
 }
-def DFG_MaxOp : DFG_Reduction<"max", "\"Max\"", "return s.lowest(type);", "return s.maximum(accumulator, element);">;
-def DFG_MinOp : DFG_Reduction<"min", "\"Min\"", "return s.highest(type);", "return s.minimum(accumulator, element);">;
-def DFG_AllOp : DFG_Reduction<"all", "\"All\"", "return s.constant(type, 1.0);", "return s.bitAnd(accumulator, element);"> { let types = "Tidx:1 =bool:r0"; }
-def DFG_AnyOp : DFG_Reduction<"any", "\"Any\"", "return s.constant(type, 0.0);", "return s.bitOr(accumulator, element);"> { let types = "Tidx:1 =bool:r0"; }
+def DFG_MaxOp : DFG_Reduction<"max", "\"Max\"", "return s.lowest(type);", "return s.maximum(accumulator, element);"> { let shape = "extremum"; let degree = "1"; }
+def DFG_MinOp : DFG_Reduction<"min", "\"Min\"", "return s.highest(type);", "return s.minimum(accumulator, element);"> { let shape = "extremum"; let degree = "1"; }
+def DFG_AllOp : DFG_Reduction<"all", "\"All\"", "return s.constant(type, 1.0);", "return s.bitAnd(accumulator, element);"> { let shape = "extremum"; let types = "Tidx:1 =bool:r0"; }
+def DFG_AnyOp : DFG_Reduction<"any", "\"Any\"", "return s.constant(type, 0.0);", "return s.bitOr(accumulator, element);"> { let shape = "extremum"; let types = "Tidx:1 =bool:r0"; }
 def DFG_EuclideanNormOp : DFG_Reduction<"euclidean_norm", "\"EuclideanNorm\"", "return s.constant(type, 0.0);",
-  "return s.add(accumulator, s.mul(element, element));", "return s.math<::mlir::math::SqrtOp>(accumulator);">;
+  "return s.add(accumulator, s.mul(element, element));", "return s.math<::mlir::math::SqrtOp>(accumulator);"> { let degree = "1"; }
 def DFG_L2LossOp : DFG_Node<"l2_loss", "\"L2Loss\"", [Pure, DeclareOpInterfaceMethods<DFG_ReductionInterface>, DFG_SumsRows]> {
+  let degree = "2";
   let arguments = (ins DFG_Tensor:$input);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0";
@@ -294,6 +312,7 @@ def DFG_L2LossOp : DFG_Node<"l2_loss", "\"L2Loss\"", [Pure, DeclareOpInterfaceMe
   }];
 }
 class DFG_Scan<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {
+  let parameters = "operand == 1";
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$axis, DefaultValuedAttr<BoolAttr, "false">:$exclusive,
                        DefaultValuedAttr<BoolAttr, "false">:$reverse);
   let results = (outs DFG_Tensor:$result);
@@ -304,6 +323,7 @@ def DFG_CumsumOp : DFG_Scan<"cumsum", "\"Cumsum\""> { let linearity = "Joint"; }
 def DFG_CumprodOp : DFG_Scan<"cumprod", "\"Cumprod\"">;
 def DFG_CumulativeLogsumexpOp : DFG_Scan<"cumulative_logsumexp", "\"CumulativeLogsumexp\"">;
 class DFG_ArgReduction<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow> {
+  let parameters = "operand == 1";
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$dimension);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tidx:1 output_type:r0";

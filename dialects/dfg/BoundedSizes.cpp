@@ -34,12 +34,10 @@ bool takesPadding(Operation *op, unsigned number) {
 
 /// The operand with the indices whose padding `op` skips; -1 where it has none.
 int getSkippedIndices(Operation *op) {
-  if (llvm::isa<ScatterNdOp>(op))
-    return 0;
-  if (llvm::isa<TensorScatterAddOp, TensorScatterSubOp, TensorScatterUpdateOp, UnsortedSegmentSumOp>(op))
-    return 1;
-  auto update = llvm::dyn_cast<UpdateInterface>(op);
-  return update ? update.getIndicesOperand() : -1;
+  if (auto update = llvm::dyn_cast<UpdateInterface>(op))
+    return update.getIndicesOperand();
+  auto node = llvm::dyn_cast<NodeInterface>(op);
+  return node ? node.getScatterIndices() : -1;
 }
 
 /// Whether padding of `indices` is -1: as what finds distinct values gives them, or in another shape or integer type.
@@ -57,7 +55,7 @@ bool hasMarkedPadding(Value indices, const ShapeContext &context) {
     if (auto condition = context.getShape(select->getOperand(0));
         condition && condition->empty() && context.getConstant(select->getOperand(2)) == -1)
       return hasMarkedPadding(select->getOperand(1), context);
-  const bool joins = llvm::isa<ConcatV2Op, PackOp>(op);
+  const bool joins = op->hasTrait<Joins>();
   if (!joins && (llvm::isa<ScalarInterface>(op) || op->hasTrait<Gathers>()))
     return false;
   // A place of several coordinates is no place where one of them is -1.
@@ -83,8 +81,7 @@ bool joinsBeside(Operation *op, Value operand, const ShapeContext &context) {
 
 /// Whether `op` takes some of a shape's sizes, all of them known, and leaves those that are bounds.
 bool leavesBounds(Operation *op, const ShapeContext &context) {
-  return llvm::isa<StridedSliceOp, SliceOp, GatherOp, GatherV2Op, UnpackOp>(op) &&
-         llvm::all_of(op->getResults(), [&](Value result) {
+  return op->hasTrait<TakesPart>() && llvm::all_of(op->getResults(), [&](Value result) {
            std::optional<Dims> sizes = context.getElements(result);
            return sizes && llvm::all_of(*sizes, [](Dim size) { return size.isKnown() && !size.isBound(); });
          });

@@ -12,7 +12,7 @@ using namespace mlir;
 namespace distc::dfg {
 
 std::optional<CheckedOperand> getCheckedOperand(Operation *op) {
-  if (llvm::isa<DivOp, FloorDivOp, TruncateDivOp, ModOp, FloorModOp, TruncateModOp>(op)) {
+  if (op->hasTrait<ChecksDivisor>()) {
     auto type = llvm::dyn_cast<TensorType>(op->getOperand(1).getType());
     return type && type.getElementType().isInteger() ? std::optional(CheckedOperand{1, 1}) : std::nullopt;
   }

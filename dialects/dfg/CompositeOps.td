@@ -117,15 +117,16 @@ def DFG_QuantizeAndDequantizeV4GradOp : DFG_Composite<"quantize_and_dequantize_v
 }
 
 // ---- Layout -----------------------------------------------------------------------------------------
-class DFG_MirrorPadding<string mnemonic, string tensorflow, string decomposition> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+class DFG_MirrorPadding<string mnemonic, string tensorflow, string decomposition, list<Trait> traits = []>
+    : DFG_Composite<mnemonic, tensorflow, decomposition, [Pure] # traits> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$paddings, StrAttr:$mode);
   let results = oneResult;
   let types = "T:0 Tpaddings:1";
   let linearity = "Joint";
 }
-def DFG_MirrorPadOp : DFG_MirrorPadding<"mirror_pad", "\"MirrorPad\"", "mirrorPad">;
+def DFG_MirrorPadOp : DFG_MirrorPadding<"mirror_pad", "\"MirrorPad\"", "mirrorPad", [DFG_Moves]>;
 def DFG_MirrorPadGradOp : DFG_MirrorPadding<"mirror_pad_grad", "\"MirrorPadGrad\"", "mirrorPadGrad">;
-class DFG_DepthBlocks<string mnemonic, string tensorflow, string decomposition> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+class DFG_DepthBlocks<string mnemonic, string tensorflow, string decomposition> : DFG_Composite<mnemonic, tensorflow, decomposition, [Pure, DFG_Permutes]> {
   let arguments = (ins DFG_Tensor:$input, I64Attr:$block_size, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format);
   let results = oneResult;
   let types = "T:0";
@@ -134,38 +135,38 @@ class DFG_DepthBlocks<string mnemonic, string tensorflow, string decomposition> 
 def DFG_SpaceToDepthOp : DFG_DepthBlocks<"space_to_depth", "\"SpaceToDepth\"", "spaceToDepth">;
 def DFG_DepthToSpaceOp : DFG_DepthBlocks<"depth_to_space", "\"DepthToSpace\"", "depthToSpace">;
 let linearity = "Joint" in {
-def DFG_SpaceToBatchNDOp : DFG_Composite<"space_to_batch_nd", "\"SpaceToBatchND\"", "spaceToBatch"> {
+def DFG_SpaceToBatchNDOp : DFG_Composite<"space_to_batch_nd", "\"SpaceToBatchND\"", "spaceToBatch", [Pure, DFG_Moves]> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$block_shape, DFG_Tensor:$paddings);
   let results = oneResult;
   let types = "T:0 Tblock_shape:1 Tpaddings:2";
 }
-def DFG_BatchToSpaceNDOp : DFG_Composite<"batch_to_space_nd", "\"BatchToSpaceND\"", "batchToSpace"> {
+def DFG_BatchToSpaceNDOp : DFG_Composite<"batch_to_space_nd", "\"BatchToSpaceND\"", "batchToSpace", [Pure, DFG_Moves]> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$block_shape, DFG_Tensor:$crops);
   let results = oneResult;
   let types = "T:0 Tblock_shape:1 Tcrops:2";
 }
-def DFG_SpaceToBatchOp : DFG_Composite<"space_to_batch", "\"SpaceToBatch\"", "spaceToBatch"> {
+def DFG_SpaceToBatchOp : DFG_Composite<"space_to_batch", "\"SpaceToBatch\"", "spaceToBatch", [Pure, DFG_Moves]> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$paddings, I64Attr:$block_size);
   let results = oneResult;
   let types = "T:0 Tpaddings:1";
 }
-def DFG_BatchToSpaceOp : DFG_Composite<"batch_to_space", "\"BatchToSpace\"", "batchToSpace"> {
+def DFG_BatchToSpaceOp : DFG_Composite<"batch_to_space", "\"BatchToSpace\"", "batchToSpace", [Pure, DFG_Moves]> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$crops, I64Attr:$block_size);
   let results = oneResult;
   let types = "T:0 Tidx:1";
 }
-def DFG_RollOp : DFG_Composite<"roll", "\"Roll\"", "roll"> {
+def DFG_RollOp : DFG_Composite<"roll", "\"Roll\"", "roll", [Pure, DFG_Permutes]> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$shift, DFG_Tensor:$axis);
   let results = oneResult;
   let types = "T:0 Tshift:1 Taxis:2";
   let shape = "sameShape"; // also along the batch, where it is not made of others yet
 }
-def DFG_ReverseSequenceOp : DFG_Composite<"reverse_sequence", "\"ReverseSequence\"", "reverseSequence"> {
+def DFG_ReverseSequenceOp : DFG_Composite<"reverse_sequence", "\"ReverseSequence\"", "reverseSequence", [Pure, DFG_Permutes]> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$seq_lengths, I64Attr:$seq_dim, DefaultValuedAttr<I64Attr, "0">:$batch_dim);
   let results = oneResult;
   let types = "T:0 Tlen:1";
 }
-def DFG_ExtractImagePatchesOp : DFG_Composite<"extract_image_patches", "\"ExtractImagePatches\"", "extractImagePatches"> {
+def DFG_ExtractImagePatchesOp : DFG_Composite<"extract_image_patches", "\"ExtractImagePatches\"", "extractImagePatches", [Pure, DFG_Moves]> {
   let arguments = (ins DFG_Tensor:$images, I64ArrayAttr:$ksizes, I64ArrayAttr:$strides, I64ArrayAttr:$rates, StrAttr:$padding);
   let results = oneResult;
   let types = "T:0";
@@ -193,12 +194,13 @@ defvar diagonalAlign = (ins DefaultValuedAttr<StrAttr, "\"RIGHT_LEFT\"">:$align)
 defvar diagOperands = (ins DFG_Tensor:$diagonal, DFG_Tensor:$k, DFG_Tensor:$num_rows, DFG_Tensor:$num_cols, DFG_Tensor:$padding_value);
 defvar setDiagOperands = (ins DFG_Tensor:$input, DFG_Tensor:$diagonal);
 let linearity = "First" in {
-def DFG_MatrixBandPartOp : DFG_Composite<"matrix_band_part", "\"MatrixBandPart\"", "matrixBandPart"> {
+def DFG_MatrixBandPartOp : DFG_Composite<"matrix_band_part", "\"MatrixBandPart\"", "matrixBandPart", [Pure, DFG_Moves]> {
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$num_lower, DFG_Tensor:$num_upper);
   let results = oneResult;
   let types = "T:0 Tindex:1";
 }
-class DFG_DiagonalOf<string mnemonic, string tensorflow, string decomposition, dag operands> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+class DFG_DiagonalOf<string mnemonic, string tensorflow, string decomposition, dag operands>
+    : DFG_Composite<mnemonic, tensorflow, decomposition, [Pure, DFG_Moves]> {
   let arguments = operands;
   let results = oneResult;
   let types = "T:0";
@@ -261,8 +263,8 @@ def DFG_InTopKV2Op : DFG_Composite<"in_top_k_v2", "\"InTopKV2\"", "inTopK"> {
 }
 
 // ---- Images of another size -----------------------------------------------------------------------------------
-class DFG_Resize<string mnemonic, string tensorflow, string decomposition, dag operands, string attributes>
-    : DFG_Composite<mnemonic, tensorflow, decomposition> {
+class DFG_Resize<string mnemonic, string tensorflow, string decomposition, dag operands, string attributes, list<Trait> traits = []>
+    : DFG_Composite<mnemonic, tensorflow, decomposition, [Pure] # traits> {
   let arguments = !con(operands, (ins DefaultValuedAttr<BoolAttr, "false">:$align_corners, DefaultValuedAttr<BoolAttr, "false">:$half_pixel_centers));
   let results = oneResult;
   let types = attributes;
@@ -277,7 +279,7 @@ def DFG_ResizeAreaOp : DFG_Composite<"resize_area", "\"ResizeArea\"", "resizeAre
 }
 def DFG_ResizeBilinearOp : DFG_Resize<"resize_bilinear", "\"ResizeBilinear\"", "resizeBilinear", imagesAndSize, "T:0 =float32:r0">;
 def DFG_ResizeBicubicOp : DFG_Resize<"resize_bicubic", "\"ResizeBicubic\"", "resizeBicubic", imagesAndSize, "T:0 =float32:r0">;
-def DFG_ResizeNearestNeighborOp : DFG_Resize<"resize_nearest_neighbor", "\"ResizeNearestNeighbor\"", "resizeNearest", imagesAndSize, "T:0">;
+def DFG_ResizeNearestNeighborOp : DFG_Resize<"resize_nearest_neighbor", "\"ResizeNearestNeighbor\"", "resizeNearest", imagesAndSize, "T:0", [DFG_Moves]>;
 defvar gradsAndImage = (ins DFG_Tensor:$grads, DFG_Tensor:$original_image);
 def DFG_ResizeBilinearGradOp : DFG_Resize<"resize_bilinear_grad", "\"ResizeBilinearGrad\"", "resizeBilinearGrad", gradsAndImage, "T:1">;
 def DFG_ResizeBicubicGradOp : DFG_Resize<"resize_bicubic_grad", "\"ResizeBicubicGrad\"", "resizeBicubicGrad", gradsAndImage, "T:1">;

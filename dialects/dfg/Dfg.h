@@ -35,14 +35,22 @@ enum class Linearity { None, Joint, Each, First, Last };
 // Facts that analyses ask for, declared in ODS (DfgOpBase.td): traits of nodes that give ...
 /// ... the sum of two operands.
 template <typename Op> class Adds : public mlir::OpTrait::TraitBase<Op, Adds> {};
+/// ... the first operand, a tensor or a variable, with slices added or subtracted where the indices say.
+template <typename Op> class AddsSlices : public mlir::OpTrait::TraitBase<Op, AddsSlices> {};
 /// ... integers that only depend on the shapes of operands.
 template <typename Op> class AsksShapes : public mlir::OpTrait::TraitBase<Op, AsksShapes> {};
+/// ... quotients of which the second operand, where it is of integers, must have no zero: it ends the program.
+template <typename Op> class ChecksDivisor : public mlir::OpTrait::TraitBase<Op, ChecksDivisor> {};
 /// ... a boolean for each pair of elements of two operands.
 template <typename Op> class Compares : public mlir::OpTrait::TraitBase<Op, Compares> {};
 /// ... the first operand divided by the second.
 template <typename Op> class Divides : public mlir::OpTrait::TraitBase<Op, Divides> {};
+/// ... random numbers of a generator's key and counter, which are operands.
+template <typename Op> class DrawsByKey : public mlir::OpTrait::TraitBase<Op, DrawsByKey> {};
 /// ... random numbers: with the batch's axis, each replica draws for its own examples.
 template <typename Op> class DrawsNumbers : public mlir::OpTrait::TraitBase<Op, DrawsNumbers> {};
+/// ... the same element everywhere.
+template <typename Op> class Fills : public mlir::OpTrait::TraitBase<Op, Fills> {};
 /// ... a first result of distinct elements of the first operand, and a second that says which of them each element
 /// is.
 template <typename Op> class FindsDistinct : public mlir::OpTrait::TraitBase<Op, FindsDistinct> {};
@@ -50,19 +58,37 @@ template <typename Op> class FindsDistinct : public mlir::OpTrait::TraitBase<Op,
 template <typename Op> class Forwards : public mlir::OpTrait::TraitBase<Op, Forwards> {};
 /// ... rows or slices of the first operand, a tensor or a variable, where the second says.
 template <typename Op> class Gathers : public mlir::OpTrait::TraitBase<Op, Gathers> {};
+/// ... the elements of all operands but the parameters, side by side along an axis.
+template <typename Op> class Joins : public mlir::OpTrait::TraitBase<Op, Joins> {};
+/// ... elements of the operands of the results' type, each as it is, and zeros or a value that is given between them.
+/// What has one of the traits Forwards, Fills, Joins, Permutes, Repeats, Reshapes and TakesPart needs not say so
+/// (movesElements).
+template <typename Op> class Moves : public mlir::OpTrait::TraitBase<Op, Moves> {};
+/// ... products of matrices along the last two axes of two operands.
+template <typename Op> class MultipliesMatrices : public mlir::OpTrait::TraitBase<Op, MultipliesMatrices> {};
 /// ... something of each matrix, along the first operand's last two axes; all axes in front of those are in front of
 /// all operands and results, but for operands that are scalars and results without elements.
 template <typename Op> class OfMatrices : public mlir::OpTrait::TraitBase<Op, OfMatrices> {};
+/// ... elements of a variable that are its old ones or those of an operand, and no sums of both.
+template <typename Op> class Overwrites : public mlir::OpTrait::TraitBase<Op, Overwrites> {};
+/// ... the elements of the first operand, each once, in another order.
+template <typename Op> class Permutes : public mlir::OpTrait::TraitBase<Op, Permutes> {};
 /// ... (parts of) the value of the variable whose handle is the first operand, in block order.
 template <typename Op> class ReadsVariable : public mlir::OpTrait::TraitBase<Op, ReadsVariable> {};
 /// ... the first operand reduced along the axes that the second names.
 template <typename Op> class Reduces : public mlir::OpTrait::TraitBase<Op, Reduces> {};
+/// ... the elements of the first operand, each as often as a parameter says.
+template <typename Op> class Repeats : public mlir::OpTrait::TraitBase<Op, Repeats> {};
 /// ... an end or a message for the user: their order among effects counts, no value does.
 template <typename Op> class Reports : public mlir::OpTrait::TraitBase<Op, Reports> {};
 /// ... the elements of the first operand in their order, with another shape.
 template <typename Op> class Reshapes : public mlir::OpTrait::TraitBase<Op, Reshapes> {};
+/// ... results whose sizes are elements of parameters.
+template <typename Op> class SizedByParameter : public mlir::OpTrait::TraitBase<Op, SizedByParameter> {};
 /// ... with a result that, where it lacks the batch's axis, is a sum over the batch's rows.
 template <typename Op> class SumsRows : public mlir::OpTrait::TraitBase<Op, SumsRows> {};
+/// ... some of the elements of the operand that is the first but parameters (getWhole).
+template <typename Op> class TakesPart : public mlir::OpTrait::TraitBase<Op, TakesPart> {};
 
 /// Whether `type` is a variable's handle or a resource tensor that stands for one.
 bool isHandle(mlir::Type type);
@@ -127,6 +153,12 @@ llvm::SmallVector<llvm::StringRef> getControlInputs(mlir::Operation *op);
 /// How many examples the whole batch must have at least for the graph that `op` is or stands in; 1 where it does not
 /// say.
 int64_t getSmallestBatch(mlir::Operation *op);
+
+/// Whether `op` gives elements of its operands on as they are, or puts the same one everywhere: see the trait Moves.
+bool movesElements(mlir::Operation *op);
+
+/// The operand that an operation with the trait TakesPart takes elements of.
+mlir::Value getWhole(mlir::Operation *op);
 
 /// The handle's variable where `handle` is a `dfg.var_handle` (looking through
 /// identities), else null.

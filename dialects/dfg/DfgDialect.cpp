@@ -137,6 +137,20 @@ int64_t getBatchMultiple(Operation *op) {
   return multiple ? multiple.getInt() : 1;
 }
 
+bool movesElements(Operation *op) {
+  return op->hasTrait<Moves>() || op->hasTrait<Forwards>() || op->hasTrait<Fills>() || op->hasTrait<Joins>() ||
+         op->hasTrait<Permutes>() || op->hasTrait<Repeats>() || op->hasTrait<Reshapes>() || op->hasTrait<TakesPart>();
+}
+
+Value getWhole(Operation *op) {
+  auto node = llvm::cast<NodeInterface>(op);
+  const unsigned last = op->getNumOperands() - 1;
+  unsigned number = 0;
+  while (number < last && node.isParameter(number, last))
+    ++number;
+  return op->getOperand(number);
+}
+
 VarHandleOp getVariableHandle(Value handle) {
   Operation *op = handle.getDefiningOp();
   while (auto identity = llvm::dyn_cast_or_null<IdentityOp>(op))

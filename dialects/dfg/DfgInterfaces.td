@@ -32,6 +32,18 @@ def DFG_NodeInterface : OpInterface<"NodeInterface"> {
       How floating-point results depend on floating-point operands; the analysis
       of the batch's flow asks (passes/distribute/flow/BatchFlow.h).
     }], "::distc::dfg::Linearity", "getLinearity">,
+    StaticInterfaceMethod<[{
+      Where results are not linear: the power of c that they are larger by where all float operands are c > 0 times as large; none
+      where they are no power of it.
+    }], "::std::optional<double>", "getDegree">,
+    StaticInterfaceMethod<[{
+      Whether an operand says what is done with the others, and is nothing that results are computed from: sizes, axes, where a slice begins.
+      `last` is the number of the last operand.
+    }], "bool", "isParameter", (ins "unsigned":$operand, "unsigned":$last)>,
+    StaticInterfaceMethod<[{
+      The operand with the indices of the rows, or slices, of the result that those of another operand go to: one whose index is -1 goes
+      nowhere. -1 where there is none. Of updates of variables, UpdateInterface::getIndicesOperand.
+    }], "int", "getScatterIndices">,
   ];
   // What is said of the types is held at every node, and what any node may carry is what passes take it for.
   let verify = [{

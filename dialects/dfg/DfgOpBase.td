@@ -15,6 +15,9 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 //   tensorflow  its names there, comma-separated string literals
 //   types       how type attributes follow (NodeInterface::getTypeAttributes)
 //   linearity   None, Joint (in all float operands together), Each (in each one alone), First, Last (in the first, the last alone)
+//   degree      of a function that is not linear: NodeInterface::getDegree, an expression
+//   parameters  NodeInterface::isParameter, an expression of `operand` and of `last`, the number of the last one
+//   scatters    NodeInterface::getScatterIndices
 //   shape       a function of ShapeFunctions.h: LogicalResult NAME(Operation *, ShapeContext &)
 //   created     whether C++ makes it with ODS' own builders: others have a single one, for builders are a quarter of their code and nearly
 //               all nodes are made by their names (GraphBuilder::make, import)
@@ -32,6 +35,9 @@ class DFG_Node<string mnemonic, string tensorflow, list<Trait> traits = []>
     }]>]);
   string types = "";
   string linearity = "None";
+  string degree = "std::nullopt";
+  string parameters = "false";
+  int scatters = -1;
   string shape = "unknown";
   code declarations = "";
   let extraClassDeclaration = declarations;
@@ -43,6 +49,9 @@ class DFG_Node<string mnemonic, string tensorflow, list<Trait> traits = []>
     }
     ::llvm::StringRef $cppClass::getTypeAttributes() { return "}] # types # [{"; }
     ::distc::dfg::Linearity $cppClass::getLinearity() { return ::distc::dfg::Linearity::}] # linearity # [{; }
+    ::std::optional<double> $cppClass::getDegree() { return }] # degree # [{; }
+    bool $cppClass::isParameter([[maybe_unused]] unsigned operand, [[maybe_unused]] unsigned last) { return }] # parameters # [{; }
+    int $cppClass::getScatterIndices() { return }] # scatters # [{; }
     ::llvm::LogicalResult $cppClass::inferShapes(::distc::dfg::ShapeContext &context) {
       return ::distc::dfg::shapes::}] # shape # [{(getOperation(), context);
     }
@@ -57,19 +66,31 @@ class DFG_Node<string mnemonic, string tensorflow, list<Trait> traits = []>
 
 class DFG_Fact<string name> : NativeOpTrait<name> { let cppNamespace = "::distc::dfg"; }
 def DFG_Adds : DFG_Fact<"Adds">;
+def DFG_AddsSlices : DFG_Fact<"AddsSlices">;
 def DFG_AsksShapes : DFG_Fact<"AsksShapes">;
+def DFG_ChecksDivisor : DFG_Fact<"ChecksDivisor">;
 def DFG_Compares : DFG_Fact<"Compares">;
 def DFG_Divides : DFG_Fact<"Divides">;
+def DFG_DrawsByKey : DFG_Fact<"DrawsByKey">;
 def DFG_DrawsNumbers : DFG_Fact<"DrawsNumbers">;
+def DFG_Fills : DFG_Fact<"Fills">;
 def DFG_FindsDistinct : DFG_Fact<"FindsDistinct">;
 def DFG_Forwards : DFG_Fact<"Forwards">;
 def DFG_Gathers : DFG_Fact<"Gathers">;
+def DFG_Joins : DFG_Fact<"Joins">;
+def DFG_Moves : DFG_Fact<"Moves">;
+def DFG_MultipliesMatrices : DFG_Fact<"MultipliesMatrices">;
 def DFG_OfMatrices : DFG_Fact<"OfMatrices">;
+def DFG_Overwrites : DFG_Fact<"Overwrites">;
+def DFG_Permutes : DFG_Fact<"Permutes">;
 def DFG_ReadsVariable : DFG_Fact<"ReadsVariable">;
 def DFG_Reduces : DFG_Fact<"Reduces">;
+def DFG_Repeats : DFG_Fact<"Repeats">;
 def DFG_Reports : DFG_Fact<"Reports">;
 def DFG_Reshapes : DFG_Fact<"Reshapes">;
+def DFG_SizedByParameter : DFG_Fact<"SizedByParameter">;
 def DFG_SumsRows : DFG_Fact<"SumsRows">;
+def DFG_TakesPart : DFG_Fact<"TakesPart">;
 
 // ---- Element-wise ----------------------------------------------------------------
 
@@ -110,6 +131,7 @@ class DFG_Reduction<string mnemonic, string tensorflow, code initial, code combi
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$axes, DefaultValuedAttr<BoolAttr, "false">:$keep_dims);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tidx:1";
+  let parameters = "operand == 1";
   let shape = "reduction";
   let definitions = [{
     ::mlir::Value $cppClass::emitInitial(::distc::dfg::ScalarBuilder &s, ::mlir::Type type) { }] # initial # [{ }
@@ -162,8 +184,8 @@ class DFG_Update<string mnemonic, string tensorflow, string written, int gradien
 
 // The same of rows: `indices` is the operand that names them. `body` sees `args` without it, so that it is the rule of the
 // dense update, whose operands are otherwise the same.
-class DFG_SparseUpdate<string mnemonic, string tensorflow, string written, int gradient, int indices, code body>
-    : DFG_Node<mnemonic, tensorflow, [DeclareOpInterfaceMethods<DFG_UpdateInterface, ["isOptimizerUpdate", "getIndicesOperand", "hasIndexVectors"]>]> {
+class DFG_SparseUpdate<string mnemonic, string tensorflow, string written, int gradient, int indices, code body, list<Trait> traits = []>
+    : DFG_Node<mnemonic, tensorflow, traits # [DeclareOpInterfaceMethods<DFG_UpdateInterface, ["isOptimizerUpdate", "getIndicesOperand", "hasIndexVectors"]>]> {
   let results = (outs Optional<DFG_Tensor>:$updated);
   let shape = "update";
   bit optimizer = 1;

@@ -20,12 +20,12 @@ def DFG_StopGradientOp : DFG_Unary<"stop_gradient", "\"StopGradient\"", "return 
 def DFG_PreventGradientOp : DFG_Unary<"prevent_gradient", "\"PreventGradient\"", "return x;", [DFG_Forwards]>;
 def DFG_SnapshotOp : DFG_Unary<"snapshot", "\"Snapshot\"", "return x;", [DFG_Forwards]>;
 def DFG_NegOp : DFG_Unary<"neg", "\"Neg\"", "return s.neg(x);">;
-def DFG_ZerosLikeOp : DFG_Unary<"zeros_like", "\"ZerosLike\"", "return s.constant(x.getType(), 0.0);"> { let created = 1; }
+def DFG_ZerosLikeOp : DFG_Unary<"zeros_like", "\"ZerosLike\"", "return s.constant(x.getType(), 0.0);", [DFG_Fills]> { let created = 1; }
 def DFG_AddOp : DFG_Binary<"add", "\"Add\"", "return s.add(x, y);", [DFG_Adds]>;
 def DFG_AddV2Op : DFG_Binary<"add_v2", "\"AddV2\"", "return s.add(x, y);", [DFG_Adds]> { let created = 1; }
 def DFG_SubOp : DFG_Binary<"sub", "\"Sub\"", "return s.sub(x, y);"> { let created = 1; }
 }
-def DFG_OnesLikeOp : DFG_Unary<"ones_like", "\"OnesLike\"", "return s.constant(x.getType(), 1.0);">;
+def DFG_OnesLikeOp : DFG_Unary<"ones_like", "\"OnesLike\"", "return s.constant(x.getType(), 1.0);", [DFG_Fills]>;
 
 def DFG_CastOp : DFG_Unary<"cast", "\"Cast\"", "return s.cast(x, getElementTypeOrSelf(getResult().getType()));"> {
   let created = 1;
@@ -40,13 +40,13 @@ def DFG_BitcastOp : DFG_Unary<"bitcast", "\"Bitcast\"", "return s.bitcast(x, get
 }
 
 // ---- Unary ------------------------------------------------------------------------------
-def DFG_AbsOp : DFG_Unary<"abs", "\"Abs\"", "return s.abs(x);">;
-def DFG_SignOp : DFG_Unary<"sign", "\"Sign\"", "return s.sign(x);">;
-def DFG_SquareOp : DFG_Unary<"square", "\"Square\"", "return s.mul(x, x);">;
-def DFG_SqrtOp : DFG_Unary<"sqrt", "\"Sqrt\"", "return s.math<::mlir::math::SqrtOp>(x);"> { let created = 1; }
-def DFG_RsqrtOp : DFG_Unary<"rsqrt", "\"Rsqrt\"", "return s.div(s.constant(x.getType(), 1.0), s.math<::mlir::math::SqrtOp>(x));">;
-def DFG_ReciprocalOp : DFG_Unary<"reciprocal", "\"Reciprocal\"", "return s.div(s.constant(x.getType(), 1.0), x);">;
-def DFG_InvOp : DFG_Unary<"inv", "\"Inv\"", "return s.div(s.constant(x.getType(), 1.0), x);">;
+def DFG_AbsOp : DFG_Unary<"abs", "\"Abs\"", "return s.abs(x);"> { let degree = "1"; }
+def DFG_SignOp : DFG_Unary<"sign", "\"Sign\"", "return s.sign(x);"> { let degree = "0"; }
+def DFG_SquareOp : DFG_Unary<"square", "\"Square\"", "return s.mul(x, x);"> { let degree = "2"; }
+def DFG_SqrtOp : DFG_Unary<"sqrt", "\"Sqrt\"", "return s.math<::mlir::math::SqrtOp>(x);"> { let degree = "0.5"; let created = 1; }
+def DFG_RsqrtOp : DFG_Unary<"rsqrt", "\"Rsqrt\"", "return s.div(s.constant(x.getType(), 1.0), s.math<::mlir::math::SqrtOp>(x));"> { let degree = "-0.5"; }
+def DFG_ReciprocalOp : DFG_Unary<"reciprocal", "\"Reciprocal\"", "return s.div(s.constant(x.getType(), 1.0), x);"> { let degree = "-1"; }
+def DFG_InvOp : DFG_Unary<"inv", "\"Inv\"", "return s.div(s.constant(x.getType(), 1.0), x);"> { let degree = "-1"; }
 def DFG_ExpOp : DFG_Unary<"exp", "\"Exp\"", "return s.math<::mlir::math::ExpOp>(x);">;
 def DFG_Expm1Op : DFG_Unary<"expm1", "\"Expm1\"", "return s.math<::mlir::math::ExpM1Op>(x);">;
 def DFG_LogOp : DFG_Unary<"log", "\"Log\"", "return s.math<::mlir::math::LogOp>(x);">;
@@ -95,7 +95,7 @@ def DFG_FloorOp : DFG_Unary<"floor", "\"Floor\"", "return s.math<::mlir::math::F
 def DFG_RoundOp : DFG_Unary<"round", "\"Round\"", "return s.roundEven(x);">;
 def DFG_RintOp : DFG_Unary<"rint", "\"Rint\"", "return s.roundEven(x);">;
 def DFG_SigmoidOp : DFG_Unary<"sigmoid", "\"Sigmoid\"", "return s.sigmoid(x);">;
-def DFG_ReluOp : DFG_Unary<"relu", "\"Relu\"", "return s.maximum(x, s.constant(x.getType(), 0.0));">;
+def DFG_ReluOp : DFG_Unary<"relu", "\"Relu\"", "return s.maximum(x, s.constant(x.getType(), 0.0));"> { let degree = "1"; }
 def DFG_Relu6Op : DFG_Unary<"relu6", "\"Relu6\"",
   "return s.minimum(s.maximum(x, s.constant(x.getType(), 0.0)), s.constant(x.getType(), 6.0));">;
 def DFG_EluOp : DFG_Unary<"elu", "\"Elu\"", "return s.select(s.less(x, s.constant(x.getType(), 0.0)), s.math<::mlir::math::ExpM1Op>(x), x);">;
@@ -106,6 +106,7 @@ def DFG_SeluOp : DFG_Unary<"selu", "\"Selu\"", [{
 }]>;
 def DFG_LeakyReluOp : DFG_Unary<"leaky_relu", "\"LeakyRelu\"",
   "return s.select(s.greater(x, s.constant(x.getType(), 0.0)), x, s.mul(x, s.constant(x.getType(), getAlpha().convertToDouble())));"> {
+  let degree = "1";
   let arguments = (ins DFG_Tensor:$x, DefaultValuedAttr<F32Attr, "0.2f">:$alpha);
 }
 def DFG_SoftplusOp : DFG_Unary<"softplus", "\"Softplus\"", "return s.softplus(x);">;
@@ -125,23 +126,23 @@ def DFG_MulNoNanOp : DFG_Binary<"mul_no_nan", "\"MulNoNan\"",
   "return s.select(s.equal(y, s.constant(y.getType(), 0.0)), s.constant(y.getType(), 0.0), s.mul(x, y));">;
 }
 let linearity = "First" in {
-def DFG_DivOp : DFG_Binary<"div", "\"Div\"", "return s.truncateDiv(x, y);", [DFG_Divides]>;
+def DFG_DivOp : DFG_Binary<"div", "\"Div\"", "return s.truncateDiv(x, y);", [DFG_Divides, DFG_ChecksDivisor]>;
 def DFG_RealDivOp : DFG_Binary<"real_div", "\"RealDiv\"", "return s.div(x, y);", [DFG_Divides]> { let created = 1; }
 def DFG_DivNoNanOp : DFG_Binary<"div_no_nan", "\"DivNoNan\"",
   "return s.select(s.equal(y, s.constant(y.getType(), 0.0)), s.constant(y.getType(), 0.0), s.div(x, y));", [DFG_Divides]>;
 }
-def DFG_FloorDivOp : DFG_Binary<"floor_div", "\"FloorDiv\"", "return s.floorDiv(x, y);">;
+def DFG_FloorDivOp : DFG_Binary<"floor_div", "\"FloorDiv\"", "return s.floorDiv(x, y);", [DFG_ChecksDivisor]>;
 def DFG_TruncateDivOp : DFG_Binary<"truncate_div", "\"TruncateDiv\"", [{
   Value quotient = s.div(x, y);
   return llvm::isa<::mlir::FloatType>(quotient.getType()) ? s.math<::mlir::math::TruncOp>(quotient) : quotient;
-}]>;
-def DFG_ModOp : DFG_Binary<"mod", "\"Mod\"", "return s.truncateMod(x, y);">;
-def DFG_TruncateModOp : DFG_Binary<"truncate_mod", "\"TruncateMod\"", "return s.truncateMod(x, y);">;
-def DFG_FloorModOp : DFG_Binary<"floor_mod", "\"FloorMod\"", "return s.floorMod(x, y);">;
+}], [DFG_ChecksDivisor]>;
+def DFG_ModOp : DFG_Binary<"mod", "\"Mod\"", "return s.truncateMod(x, y);", [DFG_ChecksDivisor]>;
+def DFG_TruncateModOp : DFG_Binary<"truncate_mod", "\"TruncateMod\"", "return s.truncateMod(x, y);", [DFG_ChecksDivisor]>;
+def DFG_FloorModOp : DFG_Binary<"floor_mod", "\"FloorMod\"", "return s.floorMod(x, y);", [DFG_ChecksDivisor]>;
 def DFG_PowOp : DFG_Binary<"pow", "\"Pow\"", "return s.pow(x, y);">;
-def DFG_MaximumOp : DFG_Binary<"maximum", "\"Maximum\"", "return s.maximum(x, y);">;
-def DFG_MinimumOp : DFG_Binary<"minimum", "\"Minimum\"", "return s.minimum(x, y);">;
-def DFG_SquaredDifferenceOp : DFG_Binary<"squared_difference", "\"SquaredDifference\"", "Value d = s.sub(x, y); return s.mul(d, d);">;
+def DFG_MaximumOp : DFG_Binary<"maximum", "\"Maximum\"", "return s.maximum(x, y);"> { let degree = "1"; }
+def DFG_MinimumOp : DFG_Binary<"minimum", "\"Minimum\"", "return s.minimum(x, y);"> { let degree = "1"; }
+def DFG_SquaredDifferenceOp : DFG_Binary<"squared_difference", "\"SquaredDifference\"", "Value d = s.sub(x, y); return s.mul(d, d);"> { let degree = "2"; }
 def DFG_Atan2Op : DFG_Binary<"atan2", "\"Atan2\"", "return s.math2<::mlir::math::Atan2Op>(x, y);">;
 def DFG_NextAfterOp : DFG_Binary<"next_after", "\"NextAfter\"", "return s.nextAfter(x, y);">;
 def DFG_XdivyOp : DFG_Binary<"xdivy", "\"Xdivy\"", "return s.unlessZero(x, s.div(x, y));">;
@@ -161,10 +162,12 @@ def DFG_RightShiftOp : DFG_Binary<"right_shift", "\"RightShift\"", "return s.shi
 
 let shape = "predicate", types = "T:0 =bool:r0" in {
 def DFG_EqualOp : DFG_Binary<"equal", "\"Equal\"", "return s.equal(x, y);", [DFG_Compares]> {
+  let degree = "0";
   let created = 1;
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<BoolAttr, "true">:$incompatible_shape_error);
 }
 def DFG_NotEqualOp : DFG_Binary<"not_equal", "\"NotEqual\"", "return s.notEqual(x, y);", [DFG_Compares]> {
+  let degree = "0";
   let created = 1;
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<BoolAttr, "true">:$incompatible_shape_error);
 }
@@ -172,10 +175,10 @@ def DFG_ApproximateEqualOp : DFG_Binary<"approximate_equal", "\"ApproximateEqual
   "return s.less(s.abs(s.sub(x, y)), s.constant(x.getType(), getTolerance().convertToDouble()));"> {
   let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$y, DefaultValuedAttr<F32Attr, "1e-5f">:$tolerance);
 }
-def DFG_LessOp : DFG_Binary<"less", "\"Less\"", "return s.less(x, y);", [DFG_Compares]> { let created = 1; }
-def DFG_LessEqualOp : DFG_Binary<"less_equal", "\"LessEqual\"", "return s.lessEqual(x, y);", [DFG_Compares]>;
-def DFG_GreaterOp : DFG_Binary<"greater", "\"Greater\"", "return s.greater(x, y);", [DFG_Compares]>;
-def DFG_GreaterEqualOp : DFG_Binary<"greater_equal", "\"GreaterEqual\"", "return s.lessEqual(y, x);", [DFG_Compares]> { let created = 1; }
+def DFG_LessOp : DFG_Binary<"less", "\"Less\"", "return s.less(x, y);", [DFG_Compares]> { let degree = "0"; let created = 1; }
+def DFG_LessEqualOp : DFG_Binary<"less_equal", "\"LessEqual\"", "return s.lessEqual(x, y);", [DFG_Compares]> { let degree = "0"; }
+def DFG_GreaterOp : DFG_Binary<"greater", "\"Greater\"", "return s.greater(x, y);", [DFG_Compares]> { let degree = "0"; }
+def DFG_GreaterEqualOp : DFG_Binary<"greater_equal", "\"GreaterEqual\"", "return s.lessEqual(y, x);", [DFG_Compares]> { let degree = "0"; let created = 1; }
 def DFG_LogicalAndOp : DFG_Binary<"logical_and", "\"LogicalAnd\"", "return s.bitAnd(x, y);"> { let created = 1; let types = "=bool:r0"; }
 def DFG_LogicalOrOp : DFG_Binary<"logical_or", "\"LogicalOr\"", "return s.bitOr(x, y);"> { let created = 1; let types = "=bool:r0"; }
 }
@@ -221,13 +224,13 @@ def DFG_InvGradOp : DFG_Binary<"inv_grad", "\"InvGrad\"", "return s.unlessZero(y
 }
 
 // ---- Three operands and more ----------------------------------------------------------------------
-def DFG_SelectV2Op : DFG_Ternary<"select_v2", "\"SelectV2\"", "return s.select(x, y, z);"> {
+def DFG_SelectV2Op : DFG_Ternary<"select_v2", "\"SelectV2\"", "return s.select(x, y, z);", [DFG_Moves]> {
   let created = 1;
   let types = "T:1";
   let shape = "select";
   let linearity = "Joint";
 }
-def DFG_SelectOp : DFG_Ternary<"select", "\"Select\"", "return s.select(x, y, z);"> {
+def DFG_SelectOp : DFG_Ternary<"select", "\"Select\"", "return s.select(x, y, z);", [DFG_Moves]> {
   let summary = "Select, version 1: a condition of rank 1 chooses whole rows";
   let types = "T:1";
   let shape = "selectRows";

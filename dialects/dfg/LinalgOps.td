@@ -17,6 +17,7 @@ def DFG_TopKOp : DFG_Pure<"top_k", "\"TopK\""> {
   let shape = "topK";
 }
 def DFG_TopKV2Op : DFG_Pure<"top_k_v2", "\"TopKV2\""> {
+  let parameters = "operand == 1";
   let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$k, DefaultValuedAttr<BoolAttr, "true">:$sorted);
   let results = (outs DFG_Tensor:$values, DFG_Tensor:$indices);
   let types = "T:0 Tk:1 index_type:r1";

@@ -10,14 +10,14 @@ include "dialects/dfg/DfgOpBase.td"
 
 // ---- Products ---------------------------------------------------------------------------------
 let linearity = "Each" in {
-def DFG_MatMulOp : DFG_Pure<"mat_mul", "\"MatMul\""> {
+def DFG_MatMulOp : DFG_Pure<"mat_mul", "\"MatMul\"", [DFG_MultipliesMatrices]> {
   let arguments = (ins DFG_Tensor:$a, DFG_Tensor:$b, DefaultValuedAttr<BoolAttr, "false">:$transpose_a,
                        DefaultValuedAttr<BoolAttr, "false">:$transpose_b);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0";
   let shape = "matMul";
 }
-class DFG_BatchMatMul<string mnemonic, string tensorflow, string attributes> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_BatchMatMul<string mnemonic, string tensorflow, string attributes> : DFG_Pure<mnemonic, tensorflow, [DFG_MultipliesMatrices]> {
   let arguments = (ins DFG_Tensor:$a, DFG_Tensor:$b, DefaultValuedAttr<BoolAttr, "false">:$adj_x, DefaultValuedAttr<BoolAttr, "false">:$adj_y);
   let results = (outs DFG_Tensor:$result);
   let types = attributes;
@@ -28,7 +28,7 @@ def DFG_BatchMatMulV2Op : DFG_BatchMatMul<"batch_mat_mul_v2", "\"BatchMatMulV2\"
 def DFG_BatchMatMulV3Op : DFG_BatchMatMul<"batch_mat_mul_v3", "\"BatchMatMulV3\"", "Ta:0 Tb:1 Tout:r0">;
 
 // ---- Convolutions -------------------------------------------------------------------------------
-class DFG_Convolution<string mnemonic, string tensorflow, dag operands> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_Convolution<string mnemonic, string tensorflow, dag operands, list<Trait> traits = []> : DFG_Pure<mnemonic, tensorflow, traits> {
   let arguments = !con(operands, (ins I64ArrayAttr:$strides, StrAttr:$padding, DefaultValuedAttr<I64ArrayAttr, "{}">:$explicit_paddings,
                        DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format, DefaultValuedAttr<I64ArrayAttr, "{1, 1, 1, 1}">:$dilations));
   let results = (outs DFG_Tensor:$result);
@@ -36,32 +36,33 @@ class DFG_Convolution<string mnemonic, string tensorflow, dag operands> : DFG_Pu
 }
 def DFG_Conv2DOp : DFG_Convolution<"conv_2d", "\"Conv2D\"", (ins DFG_Tensor:$input, DFG_Tensor:$filter)> { let shape = "conv2d"; }
 def DFG_Conv2DBackpropInputOp : DFG_Convolution<"conv_2d_backprop_input", "\"Conv2DBackpropInput\"",
-    (ins DFG_Tensor:$input_sizes, DFG_Tensor:$filter, DFG_Tensor:$out_backprop)> { let shape = "conv2dGradInput"; }
+    (ins DFG_Tensor:$input_sizes, DFG_Tensor:$filter, DFG_Tensor:$out_backprop), [DFG_SizedByParameter]> { let parameters = "operand == 0"; let shape = "conv2dGradInput"; }
 def DFG_Conv2DBackpropFilterOp : DFG_Convolution<"conv_2d_backprop_filter", "\"Conv2DBackpropFilter\"",
-    (ins DFG_Tensor:$input, DFG_Tensor:$filter_sizes, DFG_Tensor:$out_backprop)> { let shape = "conv2dGradFilter"; }
+    (ins DFG_Tensor:$input, DFG_Tensor:$filter_sizes, DFG_Tensor:$out_backprop)> { let parameters = "operand == 1"; let shape = "conv2dGradFilter"; }
 def DFG_DepthwiseConv2dNativeOp : DFG_Convolution<"depthwise_conv_2d_native", "\"DepthwiseConv2dNative\"",
     (ins DFG_Tensor:$input, DFG_Tensor:$filter)> { let shape = "depthwiseConv2d"; }
 def DFG_DepthwiseConv2dNativeBackpropInputOp : DFG_Convolution<"depthwise_conv_2d_native_backprop_input",
-    "\"DepthwiseConv2dNativeBackpropInput\"", (ins DFG_Tensor:$input_sizes, DFG_Tensor:$filter, DFG_Tensor:$out_backprop)> { let shape = "depthwiseConv2dGradInput"; }
+    "\"DepthwiseConv2dNativeBackpropInput\"", (ins DFG_Tensor:$input_sizes, DFG_Tensor:$filter, DFG_Tensor:$out_backprop), [DFG_SizedByParameter]> { let parameters = "operand == 0"; let shape = "depthwiseConv2dGradInput"; }
 def DFG_DepthwiseConv2dNativeBackpropFilterOp : DFG_Convolution<"depthwise_conv_2d_native_backprop_filter",
-    "\"DepthwiseConv2dNativeBackpropFilter\"", (ins DFG_Tensor:$input, DFG_Tensor:$filter_sizes, DFG_Tensor:$out_backprop)> { let shape = "depthwiseConv2dGradFilter"; }
+    "\"DepthwiseConv2dNativeBackpropFilter\"", (ins DFG_Tensor:$input, DFG_Tensor:$filter_sizes, DFG_Tensor:$out_backprop)> { let parameters = "operand == 1"; let shape = "depthwiseConv2dGradFilter"; }
 }
 
 // ---- Pooling --------------------------------------------------------------------------------------
-class DFG_Pooling<string mnemonic, string tensorflow, dag operands, string attributes = "T:0"> : DFG_Pure<mnemonic, tensorflow> {
+class DFG_Pooling<string mnemonic, string tensorflow, dag operands, string attributes = "T:0", list<Trait> traits = []> : DFG_Pure<mnemonic, tensorflow, traits> {
   let arguments = !con(operands, (ins I64ArrayAttr:$ksize, I64ArrayAttr:$strides, StrAttr:$padding,
                        DefaultValuedAttr<I64ArrayAttr, "{}">:$explicit_paddings, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format));
   let results = (outs DFG_Tensor:$result);
   let types = attributes;
 }
-def DFG_MaxPoolOp : DFG_Pooling<"max_pool", "\"MaxPool\"", (ins DFG_Tensor:$input)> { let shape = "pool"; }
+def DFG_MaxPoolOp : DFG_Pooling<"max_pool", "\"MaxPool\"", (ins DFG_Tensor:$input)> { let degree = "1"; let shape = "pool"; }
 def DFG_AvgPoolOp : DFG_Pooling<"avg_pool", "\"AvgPool\"", (ins DFG_Tensor:$input)> { let shape = "pool"; let linearity = "Joint"; }
 def DFG_MaxPoolGradOp : DFG_Pooling<"max_pool_grad", "\"MaxPoolGrad\"",
     (ins DFG_Tensor:$orig_input, DFG_Tensor:$orig_output, DFG_Tensor:$grad)> {
   let shape = "maxPoolGrad";
   let linearity = "Last";
 }
-def DFG_AvgPoolGradOp : DFG_Pooling<"avg_pool_grad", "\"AvgPoolGrad\"", (ins DFG_Tensor:$orig_input_shape, DFG_Tensor:$grad), "T:1"> {
+def DFG_AvgPoolGradOp : DFG_Pooling<"avg_pool_grad", "\"AvgPoolGrad\"", (ins DFG_Tensor:$orig_input_shape, DFG_Tensor:$grad), "T:1", [DFG_SizedByParameter]> {
+  let parameters = "operand == 0";
   let shape = "avgPoolGrad";
   let linearity = "Joint";
 }
@@ -148,8 +149,10 @@ def DFG_SparseSoftmaxCrossEntropyWithLogitsOp
 }
 
 // ---- Random numbers: they read and advance a generator's state, so they keep their order ---------------
-class DFG_Random<string mnemonic, string tensorflow, string attributes, dag operands = (ins DFG_Tensor:$dimensions)>
-    : DFG_Node<mnemonic, tensorflow, [MemoryEffects<[MemRead, MemWrite]>, DFG_DrawsNumbers]> {
+class DFG_Random<string mnemonic, string tensorflow, string attributes, dag operands = (ins DFG_Tensor:$dimensions),
+                 list<Trait> traits = [DFG_SizedByParameter]>
+    : DFG_Node<mnemonic, tensorflow, [MemoryEffects<[MemRead, MemWrite]>, DFG_DrawsNumbers] # traits> {
+  let parameters = "operand == 0";
   let arguments = !con(operands, (ins DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2));
   let results = (outs DFG_Tensor:$result);
   let types = attributes;
@@ -160,7 +163,8 @@ def DFG_RandomStandardNormalOp : DFG_Random<"random_standard_normal", "\"RandomS
 def DFG_TruncatedNormalOp : DFG_Random<"truncated_normal", "\"TruncatedNormal\"", "T:0 dtype:r0">;
 def DFG_RandomUniformIntOp : DFG_Random<"random_uniform_int", "\"RandomUniformInt\"", "T:0 Tout:r0",
   (ins DFG_Tensor:$dimensions, DFG_Tensor:$minval, DFG_Tensor:$maxval)>;
-def DFG_RandomPermutationOp : DFG_Random<"random_permutation", "\"\"", "", (ins DFG_Tensor:$count)> {
+def DFG_RandomPermutationOp : DFG_Random<"random_permutation", "\"\"", "", (ins DFG_Tensor:$count), []> {
+  let parameters = "false";
   let summary = "0, 1, ... below `count` (a scalar), in an order of TensorFlow's RandomShuffle; no operation of TensorFlow";
   let description = [{
     Its numbers are not those of rows: replicas that are to have the order of the whole batch draw it all, alike (`dist.whole_size`).
@@ -168,7 +172,8 @@ def DFG_RandomPermutationOp : DFG_Random<"random_permutation", "\"\"", "", (ins 
   let shape = "permutation";
 }
 
-class DFG_StatelessRandom<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow, [DFG_DrawsNumbers]> {
+class DFG_StatelessRandom<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow, [DFG_DrawsNumbers, DFG_SizedByParameter]> {
+  let parameters = "operand == 0";
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$seed);
   let results = (outs DFG_Tensor:$result);
   let types = "T:0 Tseed:1 dtype:r0";
@@ -190,7 +195,8 @@ def DFG_StatelessRandomGetKeyCounterOp : DFG_Pure<"stateless_random_get_key_coun
   let types = "Tseed:0 =uint64:r*";
   let shape = "keyCounter";
 }
-class DFG_StatelessRandomV2<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow, [DFG_DrawsNumbers]> {
+class DFG_StatelessRandomV2<string mnemonic, string tensorflow> : DFG_Pure<mnemonic, tensorflow, [DFG_DrawsNumbers, DFG_SizedByParameter, DFG_DrawsByKey]> {
+  let parameters = "operand == 0";
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$key, DFG_Tensor:$counter, DFG_Tensor:$alg);
   let results = (outs DFG_Tensor:$result);
   let types = "Tshape:0 dtype:r0";

@@ -18,6 +18,22 @@
 #include "mlir/Interfaces/InferTypeOpInterface.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
+namespace distc::dist {
+
+// Facts that passes ask for, declared in ODS (DistOps.td): traits of operations ...
+/// ... in which every replica takes part, in the order of buckets.
+template <typename Op> class Collective : public mlir::OpTrait::TraitBase<Op, Collective> {};
+/// ... that give a replica what other replicas' examples have a part in, or take its own part of such a value.
+template <typename Op> class Couples : public mlir::OpTrait::TraitBase<Op, Couples> {};
+/// ... that give every replica the same, of values that each has of its own.
+template <typename Op> class GivesAll : public mlir::OpTrait::TraitBase<Op, GivesAll> {};
+/// ... that give each replica something of its own, whatever they are given.
+template <typename Op> class GivesShare : public mlir::OpTrait::TraitBase<Op, GivesShare> {};
+/// ... that are one side of what replicas and servers give each other.
+template <typename Op> class OfServers : public mlir::OpTrait::TraitBase<Op, OfServers> {};
+
+} // namespace distc::dist
+
 #include "dialects/dist/DistDialect.h.inc"
 #include "dialects/dist/DistEnums.h.inc"
 #define GET_ATTRDEF_CLASSES

@@ -143,9 +143,7 @@ int64_t CompressionAttr::getKept(int64_t count) const {
   return std::clamp<int64_t>(kept, std::min<int64_t>(1, count), count);
 }
 
-bool isCollective(Operation *op) {
-  return llvm::isa<AllReduceOp, AllGatherOp, AllGatherSlicesOp, ReduceScatterOp, AllGatherVariablesOp>(op);
-}
+bool isCollective(Operation *op) { return op->hasTrait<Collective>(); }
 
 int64_t getReplicas(ModuleOp module) {
   auto topology = module.lookupSymbol<TopologyOp>(kCluster);

@@ -154,7 +154,16 @@ def DIST_TopologyOp : Op<DIST_Dialect, "topology", [Symbol]> {
   let hasVerifier = 1;
 }
 
-def DIST_AllReduceOp : Op<DIST_Dialect, "all_reduce", [Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
+// ---- Facts that passes ask for (Dist.h says what each means) -----------------------------------------------
+class DIST_Fact<string name> : NativeOpTrait<name> { let cppNamespace = "::distc::dist"; }
+def DIST_Collective : DIST_Fact<"Collective">;
+def DIST_Couples : DIST_Fact<"Couples">;
+def DIST_GivesAll : DIST_Fact<"GivesAll">;
+def DIST_GivesShare : DIST_Fact<"GivesShare">;
+def DIST_OfServers : DIST_Fact<"OfServers">;
+
+// ---- Gradients of all replicas ----------------------------------------------------------------------------
+def DIST_AllReduceOp : Op<DIST_Dialect, "all_reduce", [DIST_Collective, DIST_GivesAll, Pure, DeclareOpInterfaceMethods<InferTypeOpInterface>]> {
   let summary = "The sum or mean over all replicas of each value of a bucket";
   let description = [{
     Every replica gives its values and is given the reduced ones, in the same order. A bucket is one collective: its members have one
@@ -177,7 +186,7 @@ def DIST_AllReduceOp : Op<DIST_Dialect, "all_reduce", [Pure, DeclareOpInterfaceM
 }
 
 // ---- Values that depend on other replicas' examples ---------------------------------------------------
-def DIST_AllGatherOp : Op<DIST_Dialect, "all_gather", [Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+def DIST_AllGatherOp : Op<DIST_Dialect, "all_gather", [DIST_Collective, DIST_Couples, DIST_GivesAll, Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "The rows of all replicas, joined along the first axis in the order of replicas";
   let description = [{
     Every replica gives as many rows, and is given all of them: the value of the whole batch where the rows are those of its share.
@@ -192,7 +201,7 @@ def DIST_AllGatherOp : Op<DIST_Dialect, "all_gather", [Pure, DeclareOpInterfaceM
   let assemblyFormat = "`bucket` $bucket ` ` `(` $rows `)` `name` $name attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
-def DIST_TakeRowsOp : Op<DIST_Dialect, "take_rows", [Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+def DIST_TakeRowsOp : Op<DIST_Dialect, "take_rows", [DIST_Couples, DIST_GivesShare, Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "The replica's rows of a value of the whole batch that all replicas have";
   let description = [{
     Of N replicas, replica r takes the r-th of N equal parts of the first axis: what `dist.all_gather` would join again.
@@ -205,7 +214,7 @@ def DIST_TakeRowsOp : Op<DIST_Dialect, "take_rows", [Pure, DeclareOpInterfaceMet
   let assemblyFormat = "$all_rows attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
-def DIST_WholeSizeOp : Op<DIST_Dialect, "whole_size", [Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+def DIST_WholeSizeOp : Op<DIST_Dialect, "whole_size", [DIST_Couples, Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "Sizes of the whole batch, from those of a replica's share";
   let description = [{
     `factors` are one an element: 1, or the number of replicas for a multiple of the batch's size.
@@ -219,7 +228,7 @@ def DIST_WholeSizeOp : Op<DIST_Dialect, "whole_size", [Pure, DeclareOpInterfaceM
   let hasVerifier = 1;
 }
 
-def DIST_RescaleOp : Op<DIST_Dialect, "rescale", [Pure, SameOperandsAndResultType, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+def DIST_RescaleOp : Op<DIST_Dialect, "rescale", [DIST_Couples, Pure, SameOperandsAndResultType, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "The whole batch's value, of one that is smaller or larger in each replica by a power of their number N";
   let description = [{
     Times N^`power`: of values that were divided by the size of the replica's share, with -1.
@@ -234,7 +243,7 @@ def DIST_RescaleOp : Op<DIST_Dialect, "rescale", [Pure, SameOperandsAndResultTyp
 }
 
 // ---- Sparse gradients -------------------------------------------------------------------------------
-def DIST_AllGatherSlicesOp : Op<DIST_Dialect, "all_gather_slices", [Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+def DIST_AllGatherSlicesOp : Op<DIST_Dialect, "all_gather_slices", [DIST_Collective, DIST_GivesAll, Pure, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "The rows of a sparse gradient of all replicas, joined in the order of replicas";
   let description = [{
     A sparse gradient is (indices, values): values[i] belongs to row indices[i], and a row may occur more than once. With `mean` the values
@@ -270,7 +279,7 @@ def DIST_OwnRowsOp : Op<DIST_Dialect, "own_rows", [Pure, DeclareOpInterfaceMetho
 }
 
 // ---- Sharded updates: each replica updates its share of a variable, and alone holds its slots ---------
-def DIST_ReduceScatterOp : Op<DIST_Dialect, "reduce_scatter", [Pure]> {
+def DIST_ReduceScatterOp : Op<DIST_Dialect, "reduce_scatter", [DIST_Collective, DIST_GivesShare, Pure]> {
   let summary = "Each replica's share of the sum or mean over all replicas of each value of a bucket";
   let description = [{
     A value's share is flat: of n elements and N replicas, ceil(n / N) from replica * ceil(n / N) on; what lies past the end is zero.
@@ -292,21 +301,21 @@ def DIST_ReduceScatterOp : Op<DIST_Dialect, "reduce_scatter", [Pure]> {
   }];
   let hasVerifier = 1;
 }
-def DIST_TakeShareOp : Op<DIST_Dialect, "take_share", [Pure]> {
+def DIST_TakeShareOp : Op<DIST_Dialect, "take_share", [DIST_GivesShare, Pure]> {
   let summary = "The replica's share of a value that all replicas have";
   let arguments = (ins AnyTensor:$value);
   let results = (outs AnyTensor:$share);
   let assemblyFormat = "$value attr-dict `:` type($value) `->` type($share)";
   let hasVerifier = 1;
 }
-def DIST_ShareHandleOp : Op<DIST_Dialect, "share_handle", [Pure]> {
+def DIST_ShareHandleOp : Op<DIST_Dialect, "share_handle", [DIST_GivesShare, Pure]> {
   let summary = "The handle of the replica's share of a variable that all replicas have";
   let arguments = (ins AnyType:$handle);
   let results = (outs AnyType:$share);
   let assemblyFormat = "$handle attr-dict `:` type($handle) `->` type($share)";
   let hasVerifier = 1;
 }
-def DIST_AllGatherVariablesOp : Op<DIST_Dialect, "all_gather_variables"> {
+def DIST_AllGatherVariablesOp : Op<DIST_Dialect, "all_gather_variables", [DIST_Collective]> {
   let summary = "Gives every replica the shares of variables that the others have updated";
   let description = "With `owners` each variable comes whole from the worker of that number.";
   let arguments = (ins I32Attr:$bucket, Arg<Variadic<AnyType>, "", [MemRead, MemWrite]>:$handles, StrArrayAttr:$variables,
@@ -350,7 +359,7 @@ def DIST_YieldOp : Op<DIST_Dialect, "yield", [Pure, ReturnLike, Terminator, HasP
 }
 
 // ---- Several batches an update ------------------------------------------------------------------------
-def DIST_AccumulateOp : Op<DIST_Dialect, "accumulate", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+def DIST_AccumulateOp : Op<DIST_Dialect, "accumulate", [DIST_GivesShare, MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "The sum or mean of a replica's gradients over several batches";
   let description = [{
     Of `steps` batches in a row the last gives the result; whatever needs it, by data or by order, runs at that one only.
@@ -368,7 +377,7 @@ def DIST_AccumulateOp : Op<DIST_Dialect, "accumulate", [MemoryEffects<[MemRead, 
 }
 
 // ---- Parameter servers --------------------------------------------------------------------------------
-def DIST_PullOp : Op<DIST_Dialect, "pull"> {
+def DIST_PullOp : Op<DIST_Dialect, "pull", [DIST_OfServers]> {
   let summary = "A variable's value from the server that holds it";
   let description = [{
     With `proxy` the worker keeps a copy, which it refreshes after each step, and reads that.
@@ -381,14 +390,14 @@ def DIST_PullOp : Op<DIST_Dialect, "pull"> {
   let assemblyFormat = "$handle `from` $place (`proxy` $proxy^)? attr-dict `:` type($handle) `->` type($value)";
   let hasVerifier = 1;
 }
-def DIST_PullRowsOp : Op<DIST_Dialect, "pull_rows"> {
+def DIST_PullRowsOp : Op<DIST_Dialect, "pull_rows", [DIST_OfServers]> {
   let summary = "Rows of a variable from the server that holds it";
   let arguments = (ins Arg<AnyType, "", [MemRead]>:$handle, AnyTensor:$indices, DIST_PlaceAttr:$place);
   let results = (outs AnyTensor:$rows);
   let assemblyFormat = "$handle `[` $indices `]` `from` $place attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;
 }
-def DIST_PushOp : Op<DIST_Dialect, "push", [MemoryEffects<[MemWrite]>]> {
+def DIST_PushOp : Op<DIST_Dialect, "push", [DIST_OfServers, MemoryEffects<[MemWrite]>]> {
   let summary = "A replica's gradient, sent to the accumulator of the server that updates its variable";
   let description = [{
     One value is a dense gradient, two are (indices, values). The accumulator, named by `accumulator`, gives the reduced gradient to its
@@ -409,7 +418,7 @@ def DIST_PushOp : Op<DIST_Dialect, "push", [MemoryEffects<[MemWrite]>]> {
   }];
   let hasVerifier = 1;
 }
-def DIST_TakeOp : Op<DIST_Dialect, "take", [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
+def DIST_TakeOp : Op<DIST_Dialect, "take", [DIST_OfServers, MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "What an accumulator has made of its gradients";
   let description = [{
     Runs where the update runs; see `dist.push`. Of a sparse gradient in an executable `rows` says how many rows each replica pushes, as numbers (s, o) of
@@ -428,7 +437,7 @@ def DIST_TakeOp : Op<DIST_Dialect, "take", [MemoryEffects<[MemRead, MemWrite]>, 
   }];
   let hasVerifier = 1;
 }
-def DIST_TokensOp : Op<DIST_Dialect, "tokens", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DIST_TokensOp : Op<DIST_Dialect, "tokens", [DIST_OfServers, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Ends a step: the chief gives every replica a token when the updates are done, a replica goes on when it has one";
   let description = [{
     `staleness` tokens are there from the beginning: by so many steps a fast replica may be ahead of the updates.

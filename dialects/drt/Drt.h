@@ -28,6 +28,11 @@ template <typename Op> struct Placed : mlir::OpTrait::TraitBase<Op, Placed> {
   static llvm::LogicalResult verifyTrait(mlir::Operation *op) { return verifyPlaces(op); }
 };
 
+/// A convolution or one of its gradients, with the descriptor of the C API.
+template <typename Op> struct Convolves : mlir::OpTrait::TraitBase<Op, Convolves> {};
+/// Starts, or waits for, what other replicas or the runtime do: it computes nothing.
+template <typename Op> struct Synchronizes : mlir::OpTrait::TraitBase<Op, Synchronizes> {};
+
 /// A text that is a parameter of a template.
 template <size_t size> struct FixedText {
   consteval FixedText(const char (&chars)[size]) {
@@ -70,6 +75,9 @@ inline constexpr int64_t kRandomStateWords = 7;
 inline constexpr llvm::StringLiteral kRowsAttr = "drt.rows";
 /// On a kernel of a GPU: the schedule that made it, for people to read.
 inline constexpr llvm::StringLiteral kScheduleAttr = "drt.schedule";
+
+/// Whether the result is the operand's memory, with another shape.
+bool isView(mlir::Operation *op);
 
 /// DRT_FILTER_* of a convolution, or of a gradient of one; none where its `filter_layout` is unknown.
 std::optional<int32_t> getFilterLayout(mlir::Operation *op);

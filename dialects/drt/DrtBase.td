@@ -46,6 +46,10 @@ def DRT_Updated : ConfinedAttr<FlatSymbolRefArrayAttr, [ArrayMinCount<1>]>;
 def DRT_UpdatedGroup : ConfinedAttr<TypedArrayAttrBase<DRT_Updated, "variables of each member">, [ArrayMinCount<1>]>;
 // An operation of an entry that reads its operands, and has no part in sharing.
 class DRT_PlanOp<string mnemonic, list<Trait> traits = []> : DRT_Op<mnemonic, !listconcat(traits, [DRT_AccessInterface])>;
+// What passes ask of an operation (Drt.h says what each means).
+class DRT_Fact<string name> : NativeOpTrait<name> { let cppNamespace = "::distc::drt"; }
+def DRT_Convolves : DRT_Fact<"Convolves">;
+def DRT_Synchronizes : DRT_Fact<"Synchronizes">;
 // An operation whose results are written to the arena.
 def DRT_PlacedTrait : NativeOpTrait<"Placed"> { let cppNamespace = "::distc::drt"; }
 class DRT_Placed<string mnemonic, list<Trait> traits = [Pure, DRT_AccessInterface]> : DRT_Op<mnemonic, !listconcat(traits, [DRT_PlacedTrait])> {

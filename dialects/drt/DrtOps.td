@@ -176,7 +176,7 @@ def DRT_MatmulSumOp : DRT_Placed<"matmul_sum", [DRT_Scope<"matmul">, Pure, DRT_A
   let arguments = !con((ins Variadic<DRT_Tensor>:$a, Variadic<DRT_Tensor>:$b), placed);
   let results = (outs DRT_Tensor:$result);
 }
-class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic, [DRT_Scope<"conv">, Pure, DRT_AccessInterface, DRT_ProductInterface]> {
+class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic, [DRT_Convolves, DRT_Scope<"conv">, Pure, DRT_AccessInterface, DRT_ProductInterface]> {
   let hasVerifier = 1;
   // The C descriptor's numbers: n h w c kh kw k oh ow stride_h stride_w dilation_h dilation_w pad_top pad_left pad_bottom pad_right groups.
   let arguments = !con(operands, (ins DenseI64ArrayAttr:$descriptor, DefaultValuedAttr<I32Attr, "0">:$epilogue), placed,
@@ -303,7 +303,7 @@ class DRT_DistAttr<string mnemonic> : Attr<CPred<"$_self.getAbstractAttribute().
   let returnType = "::mlir::Attribute";
   let convertFromStorage = "$_self";
 }
-def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
+def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [DRT_Synchronizes, DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "This replica's gradients of a bucket are written";
   let description = [{
@@ -323,7 +323,7 @@ def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [DRT_Scope<"all_reduce">, 
           $_builder.getI32IntegerAttr(0), {});
   }]>];
 }
-def DRT_GatherStartOp : DRT_Op<"gather_start", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
+def DRT_GatherStartOp : DRT_Op<"gather_start", [DRT_Synchronizes, DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "This replica has updated its shares of the bucket's variables; all of them are there after the wait (DRT_BUCKET_GATHER)";
   let description = [{
@@ -332,7 +332,7 @@ def DRT_GatherStartOp : DRT_Op<"gather_start", [DRT_Scope<"all_reduce">, MemoryE
   }];
   let arguments = (ins I32Attr:$bucket, FlatSymbolRefArrayAttr:$variables, OptionalAttr<DenseI64ArrayAttr>:$owners, OptionalAttr<DenseI64ArrayAttr>:$room, UnitAttr:$pipelined);
 }
-def DRT_AllReduceWaitOp : DRT_PlanOp<"all_reduce_wait", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_AllReduceWaitOp : DRT_PlanOp<"all_reduce_wait", [DRT_Synchronizes, DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins I32Attr:$bucket);
   let assemblyFormat = "$bucket attr-dict";
 }
@@ -409,7 +409,7 @@ def DRT_AccumulatedOp : DRT_Placed<"accumulated", [DRT_Scope<"accumulate">, Memo
   let arguments = !con((ins I32Attr:$first, I64Attr:$steps, F64Attr:$scale, UnitAttr:$slices, Variadic<DRT_Tensor>:$gradients), placed);
   let results = (outs Variadic<DRT_Tensor>:$accumulated);
 }
-def DRT_BarrierOp : DRT_Op<"barrier", [DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["meetsBefore"]>]> {
+def DRT_BarrierOp : DRT_Op<"barrier", [DRT_Synchronizes, DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_Accesses<["meetsBefore"]>]> {
   let assemblyFormat = "attr-dict";
 }
 def DRT_FetchOp : DRT_PlanOp<"fetch", [MemoryEffects<[MemRead, MemWrite]>]> {

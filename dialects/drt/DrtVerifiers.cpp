@@ -18,6 +18,8 @@ using namespace mlir;
 
 namespace distc::drt {
 
+bool isView(Operation *op) { return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(op); }
+
 std::optional<int32_t> getFilterLayout(Operation *op) {
   auto layout = op->getAttrOfType<StringAttr>("filter_layout");
   return llvm::StringSwitch<std::optional<int32_t>>(layout ? layout.getValue() : "HWIO")
@@ -366,7 +368,7 @@ LogicalResult DrawOp::verify() {
   while (!drawn.empty()) {
     Value value = drawn.pop_back_val();
     for (Operation *user : value.getUsers()) {
-      if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(user)) {
+      if (isView(user)) {
         drawn.push_back(user->getResult(0));
         continue;
       }

@@ -35,7 +35,7 @@ def DRT_PushOp : DRT_PlanOp<"push", [DRT_Scope<"server">, MemoryEffects<[MemRead
     ::mlir::RankedTensorType getTakenType(unsigned i);
   }];
 }
-def DRT_TakeTokenOp : DRT_PlanOp<"take_token", [DRT_Scope<"server">, MemoryEffects<[MemRead, MemWrite]>]> {
+def DRT_TakeTokenOp : DRT_PlanOp<"take_token", [DRT_Synchronizes, DRT_Scope<"server">, MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Waits until the replica may begin its next step (drt_take_token)";
   let assemblyFormat = "attr-dict";
 }

@@ -153,9 +153,8 @@ private:
     dist::PlaceAttr place = getPlace(op);
     if (place && failed(checkPlace(op, place)))
       return failure();
-    bool onlyWorkers =
-        llvm::isa<dfg::PlaceholderOp, dist::PullOp, dist::PullRowsOp, dist::AllReduceOp, dist::AllGatherOp,
-                  dist::TakeRowsOp, dist::AllGatherSlicesOp, dist::ReduceScatterOp>(op);
+    bool onlyWorkers = op->hasTrait<dist::Collective>() ||
+                       llvm::isa<dfg::PlaceholderOp, dist::PullOp, dist::PullRowsOp, dist::TakeRowsOp>(op);
     for (Value operand : op->getOperands()) {
       Operation *def = operand.getDefiningOp();
       if (dfg::isHandle(operand.getType())) {

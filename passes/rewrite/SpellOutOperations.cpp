@@ -173,9 +173,7 @@ struct SpellOutOperations : impl::SpellOutOperationsBase<SpellOutOperations> {
         spellOut(function.getBody().front());
     if (!keepsOrder)
       getOperation().walk([](Operation *op) {
-        if (llvm::isa<dfg::StatelessRandomUniformV2Op, dfg::StatelessRandomNormalV2Op,
-                      dfg::StatelessTruncatedNormalV2Op, dfg::StatelessRandomUniformIntV2Op,
-                      dfg::StatelessRandomUniformFullIntV2Op>(op))
+        if (op->hasTrait<dfg::DrawsByKey>())
           takeSignedWords(op);
       });
   }

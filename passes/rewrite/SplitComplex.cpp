@@ -44,7 +44,8 @@ bool isZero(Value value) {
     return true;
   if (llvm::isa_and_nonnull<dfg::FillOp>(op))
     return isZero(op->getOperand(1));
-  if (llvm::isa_and_nonnull<dfg::CastOp, dfg::IdentityOp, dfg::ReshapeOp, dfg::BroadcastToOp>(op))
+  if (op && (llvm::isa<dfg::CastOp>(op) || op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>() ||
+             op->hasTrait<dfg::Repeats>()))
     return isZero(op->getOperand(0));
   auto constant = llvm::dyn_cast_or_null<dfg::ConstOp>(op);
   auto splat = constant ? llvm::dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
@@ -428,7 +429,7 @@ private:
         return replace(op, g, multiply(g, a, b));
       if (op->hasTrait<dfg::Divides>())
         return replace(op, g, divide(g, a, b, llvm::isa<dfg::DivNoNanOp>(op)));
-      if (llvm::isa<dfg::MatMulOp, dfg::BatchMatMulOp, dfg::BatchMatMulV2Op>(op))
+      if (op->hasTrait<dfg::MultipliesMatrices>())
         return matMul(op, g, a, b);
       if (llvm::isa<dfg::EinsumOp>(op))
         return einsum(op, g, a, b);
@@ -443,12 +444,9 @@ private:
       return replace(op, g, exponential(g, a));
     if (llvm::isa<dfg::ReciprocalOp>(op))
       return replace(op, g, divide(g, {g.scalar(g.elementOf(a.real), 1), {}}, a, false));
-    if (llvm::isa<dfg::AddNOp, dfg::IdentityOp, dfg::StopGradientOp, dfg::ReshapeOp, dfg::TransposeOp,
-                  dfg::ExpandDimsOp, dfg::SqueezeOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::StridedSliceGradOp,
-                  dfg::PadOp, dfg::PadV2Op, dfg::ConcatV2Op, dfg::PackOp, dfg::UnpackOp, dfg::SplitOp, dfg::SplitVOp,
-                  dfg::TileOp, dfg::BroadcastToOp, dfg::GatherOp, dfg::GatherV2Op, dfg::GatherNdOp, dfg::ReverseV2Op,
-                  dfg::SumOp, dfg::MeanOp, dfg::SelectOp, dfg::SelectV2Op, dfg::ZerosLikeOp, dfg::FillOp, dfg::CumsumOp,
-                  dfg::UnsortedSegmentSumOp, dfg::RollOp>(op))
+    // Of ones both parts would be one.
+    if ((dfg::movesElements(op) && !llvm::isa<dfg::OnesLikeOp>(op)) ||
+        llvm::isa<dfg::AddNOp, dfg::SumOp, dfg::MeanOp, dfg::CumsumOp, dfg::UnsortedSegmentSumOp>(op))
       return forEachPart(op, g);
     return failure();
   }

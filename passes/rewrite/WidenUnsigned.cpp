@@ -29,17 +29,9 @@ unsigned getUnsignedWidth(Value value) {
                                                                                                 : 0;
 }
 
-/// What keeps elements as they are, or chooses among them.
+/// What keeps elements as they are, or chooses among them, or computes others of the type's range from them.
 bool keepsElements(Operation *op) {
-  return op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>() ||
-         llvm::isa<dfg::EnsureShapeOp, dfg::TransposeOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::PadOp, dfg::PadV2Op,
-                   dfg::MirrorPadOp, dfg::TileOp, dfg::ConcatV2Op, dfg::PackOp, dfg::UnpackOp, dfg::SplitOp,
-                   dfg::SplitVOp, dfg::BroadcastToOp, dfg::ExpandDimsOp, dfg::SqueezeOp>(op) ||
-         llvm::isa<dfg::GatherOp, dfg::GatherV2Op, dfg::GatherNdOp, dfg::ReverseV2Op, dfg::ReverseSequenceOp,
-                   dfg::RollOp, dfg::SelectOp, dfg::SelectV2Op, dfg::DynamicStitchOp, dfg::UniqueOp, dfg::TopKV2Op,
-                   dfg::MatrixBandPartOp, dfg::MatrixDiagOp, dfg::ZerosLikeOp, dfg::OnesLikeOp, dfg::FillOp>(op) ||
-         llvm::isa<dfg::SpaceToDepthOp, dfg::DepthToSpaceOp, dfg::SpaceToBatchNDOp, dfg::SpaceToBatchOp,
-                   dfg::BatchToSpaceOp, dfg::ExtractImagePatchesOp, dfg::ResizeNearestNeighborOp>(op) ||
+  return dfg::movesElements(op) || op->hasTrait<dfg::FindsDistinct>() || llvm::isa<dfg::TopKOp, dfg::TopKV2Op>(op) ||
          llvm::isa<dfg::MaximumOp, dfg::MinimumOp, dfg::ClipByValueOp, dfg::MaxOp, dfg::MinOp, dfg::AbsOp, dfg::SignOp,
                    dfg::BitwiseAndOp, dfg::BitwiseOrOp, dfg::BitwiseXorOp, dfg::FloorDivOp, dfg::FloorModOp>(op);
 }

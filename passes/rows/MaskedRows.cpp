@@ -206,7 +206,7 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
     rows = at->rows;
     axes.back() = rows->getAxis(at->axis);
   }
-  if (llvm::isa<dfg::TileOp, dfg::BroadcastToOp, dfg::SliceOp, dfg::StridedSliceOp>(op) &&
+  if ((op->hasTrait<dfg::Repeats>() || (op->hasTrait<dfg::TakesPart>() && !op->hasTrait<dfg::Gathers>())) &&
       getSelections(op).size() != 1)
     return refuse(op, "rows of two choices meet");
   if (areTerms && !isLinearInTerms(op))
@@ -320,7 +320,7 @@ LogicalResult RowMasker::visitOtherRows(Operation *op) {
     std::optional<Dims> from = shapes.getShape(op->getOperand(0));
     if (at.size() != 1 || at.front() != 0 || !from || from->empty() || from->front() != rows->rows)
       return refuseOther();
-  } else if (llvm::isa<dfg::ScalarInterface, dfg::CastOp>(op) || op->hasTrait<dfg::Forwards>()) {
+  } else if (llvm::isa<dfg::ScalarInterface>(op)) {
     for (int64_t operand : at)
       if (rankOf(operand) != sizes->size())
         return refuseOther();
@@ -340,8 +340,8 @@ LogicalResult RowMasker::visitOtherRows(Operation *op) {
 
 /// Where the rows meet as many others, all must be there: anything else is an error in TensorFlow, too.
 bool RowMasker::takeAsWhole(Operation *op, const Selection *rows) {
-  if (!llvm::isa<dfg::ScalarInterface, dfg::ConcatV2Op, dfg::PackOp, dfg::SoftmaxCrossEntropyWithLogitsOp,
-                 dfg::SparseSoftmaxCrossEntropyWithLogitsOp, dfg::MatMulOp>(op))
+  if (!op->hasTrait<dfg::Joins>() && !llvm::isa<dfg::ScalarInterface, dfg::SoftmaxCrossEntropyWithLogitsOp,
+                                                dfg::SparseSoftmaxCrossEntropyWithLogitsOp, dfg::MatMulOp>(op))
     return false;
   SmallVector<std::optional<BatchAxis>> axes;
   bool meets = false;
@@ -474,9 +474,10 @@ static bool isZero(Value value) {
     }
     if (llvm::isa<dfg::ZerosLikeOp>(op))
       return true;
-    if (!llvm::isa<dfg::IdentityOp, dfg::ReshapeOp, dfg::BroadcastToOp, dfg::FillOp>(op))
+    const bool isFill = llvm::isa<dfg::FillOp>(op);
+    if (!isFill && !op->hasTrait<dfg::Forwards>() && !op->hasTrait<dfg::Reshapes>() && !op->hasTrait<dfg::Repeats>())
       return false;
-    value = op->getOperand(llvm::isa<dfg::FillOp>(op) ? 1 : 0);
+    value = op->getOperand(isFill ? 1 : 0);
   }
   return false;
 }
@@ -677,7 +678,7 @@ LogicalResult RowMasker::update(Operation *op) {
   if (node.getIndicesOperand() < 0)
     return refuse(op, "it updates all elements of a variable");
   const MaskedValue *indices = getMasked(op->getOperand(node.getIndicesOperand()));
-  const bool adds = llvm::isa<dfg::ScatterAddOp, dfg::ScatterSubOp, dfg::ScatterNdAddOp, dfg::ScatterNdSubOp>(op);
+  const bool adds = op->hasTrait<dfg::AddsSlices>();
   if (!adds && indices &&
       (indices->rows->repeats || (isMasked(op->getOperand(node.getGradientOperand())) &&
                                   getMasked(op->getOperand(node.getGradientOperand()))->areTerms)))

@@ -115,7 +115,7 @@ LogicalResult RowMasker::fillRows(Operation *op) {
     return success();
   }
   if (of.size() != 1 || !sizes ||
-      !(llvm::isa<dfg::TileOp, dfg::BroadcastToOp, dfg::FillOp>(op) || op->hasTrait<dfg::DrawsNumbers>()))
+      !(op->hasTrait<dfg::Repeats>() || llvm::isa<dfg::FillOp>(op) || op->hasTrait<dfg::DrawsNumbers>()))
     return refuse(op, "it makes other rows of them");
   std::optional<int64_t> axis;
   for (auto [i, size] : llvm::enumerate(*sizes)) {

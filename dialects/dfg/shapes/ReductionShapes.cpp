@@ -54,22 +54,22 @@ static LogicalResult reduceShape(Operation *op, ShapeContext &context, std::opti
 
 /// The largest or smallest of a vector of sizes, which is one where it is so for every batch; whether all or any of
 /// conditions on sizes hold.
-static void followExtremum(Operation *op, ShapeContext &context) {
+LogicalResult extremum(Operation *op, ShapeContext &context) {
   auto elements = context.getElements(op->getOperand(0));
   auto shape = context.getShape(op->getOperand(0));
   auto axes = context.getConstants(op->getOperand(1));
   const bool isLargest = llvm::isa<MaxOp, AnyOp>(op);
-  if (!llvm::isa<MaxOp, MinOp, AllOp, AnyOp>(op) || !elements || elements->empty() || !shape || shape->size() != 1 ||
-      !axes || axes->size() != 1 || !isInteger(op->getResult(0)))
-    return;
-  Dim found = elements->front();
-  for (Dim next : ArrayRef<Dim>(*elements).drop_front())
-    found = isLargest ? max(found, next) : min(found, next);
-  context.setElements(op->getResult(0), {found});
+  if (elements && !elements->empty() && shape && shape->size() == 1 && axes && axes->size() == 1 &&
+      isInteger(op->getResult(0))) {
+    Dim found = elements->front();
+    for (Dim next : ArrayRef<Dim>(*elements).drop_front())
+      found = isLargest ? max(found, next) : min(found, next);
+    context.setElements(op->getResult(0), {found});
+  }
+  return reduction(op, context);
 }
 
 LogicalResult reduction(Operation *op, ShapeContext &context) {
-  followExtremum(op, context);
   bool keep = op->getAttrOfType<BoolAttr>("keep_dims") && op->getAttrOfType<BoolAttr>("keep_dims").getValue();
   return reduceShape(op, context, context.getConstants(op->getOperand(1)), keep);
 }

@@ -96,6 +96,7 @@ DISTC_SHAPE_FUNCTION(oneHot)
 // Reductions.
 DISTC_SHAPE_FUNCTION(reduction)
 DISTC_SHAPE_FUNCTION(prod)
+DISTC_SHAPE_FUNCTION(extremum)
 DISTC_SHAPE_FUNCTION(argReduction)
 // Products, convolutions, losses.
 DISTC_SHAPE_FUNCTION(matMul)

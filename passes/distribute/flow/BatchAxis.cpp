@@ -883,32 +883,11 @@ BatchPlacement Rules::unsharded() {
 bool drawsRows(Operation *op) { return op->hasTrait<dfg::DrawsNumbers>() && !llvm::isa<dfg::RandomPermutationOp>(op); }
 
 bool isParameterOperand(Operation *op, unsigned operand) {
-  unsigned last = op->getNumOperands() - 1;
-  if (drawsRows(op))
-    return operand == 0;
-  return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<dfg::ReshapeOp, dfg::TransposeOp, dfg::ExpandDimsOp, dfg::TileOp, dfg::BroadcastToOp, dfg::PadOp,
-            dfg::PadV2Op, dfg::ReverseV2Op, dfg::OneHotOp, dfg::SumOp, dfg::MeanOp, dfg::ProdOp, dfg::MaxOp, dfg::MinOp,
-            dfg::AllOp, dfg::AnyOp, dfg::EuclideanNormOp, dfg::ArgMaxOp, dfg::ArgMinOp, dfg::CumsumOp, dfg::CumprodOp,
-            dfg::CumulativeLogsumexpOp, dfg::TopKV2Op, dfg::Conv2DBackpropFilterOp,
-            dfg::DepthwiseConv2dNativeBackpropFilterOp>([&](auto) { return operand == 1; })
-      .Case<dfg::FillOp, dfg::ConcatOp, dfg::SplitOp, dfg::Conv2DBackpropInputOp,
-            dfg::DepthwiseConv2dNativeBackpropInputOp, dfg::AvgPoolGradOp>([&](auto) { return operand == 0; })
-      .Case<dfg::ConcatV2Op>([&](auto) { return operand == last; })
-      .Case<dfg::SplitVOp, dfg::SliceOp, dfg::StridedSliceOp>([&](auto) { return operand > 0; })
-      .Case<dfg::StridedSliceGradOp>([&](auto) { return operand < last; })
-      .Case<dfg::GatherV2Op, dfg::UnsortedSegmentSumOp, dfg::UnsortedSegmentProdOp, dfg::UnsortedSegmentMaxOp,
-            dfg::UnsortedSegmentMinOp, dfg::ScatterNdOp>([&](auto) { return operand == 2; })
-      .Default([](Operation *) { return false; });
+  auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
+  return node && node.isParameter(operand, op->getNumOperands() - 1);
 }
 
-bool showsParametersInSizes(Operation *op) {
-  return drawsRows(op) ||
-         llvm::isa<dfg::ReshapeOp, dfg::TileOp, dfg::BroadcastToOp, dfg::FillOp, dfg::StridedSliceGradOp,
-                   dfg::Conv2DBackpropInputOp, dfg::DepthwiseConv2dNativeBackpropInputOp, dfg::AvgPoolGradOp,
-                   dfg::ScatterNdOp, dfg::UnsortedSegmentSumOp, dfg::UnsortedSegmentProdOp, dfg::UnsortedSegmentMaxOp,
-                   dfg::UnsortedSegmentMinOp>(op);
-}
+bool showsParametersInSizes(Operation *op) { return op->hasTrait<dfg::SizedByParameter>(); }
 
 BatchPlacement findBatchPlacement(Operation *op, unsigned result, ArrayRef<Axis> axes, const dfg::ShapeContext &shapes,
                                   const FixedBatch *fixed) {

@@ -220,7 +220,7 @@ bool BatchFlow::keepsPartial(Operation *op) const {
 bool isCoupling(Operation *op) {
   if (auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op))
     return reduce.getCoupling();
-  return llvm::isa<dist::AllGatherOp, dist::TakeRowsOp, dist::RescaleOp, dist::WholeSizeOp>(op);
+  return op->hasTrait<dist::Couples>();
 }
 
 /// What the step's own values are computed from: the whole batch's only where the replicas' values make it.
@@ -289,7 +289,7 @@ bool BatchFlow::visitCoupling(Operation *op) {
 bool BatchFlow::visitSynchronizer(Operation *op) {
   if (visitCoupling(op))
     return true;
-  if (llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::TakeOp, dist::PullOp>(op))
+  if (op->hasTrait<dist::GivesAll>() || llvm::isa<dist::TakeOp, dist::PullOp>(op))
     return true;
   if (llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp>(op)) {
     for (Value result : op->getResults())
@@ -324,9 +324,8 @@ bool BatchFlow::visitSynchronizer(Operation *op) {
 
 /// Whether op's elements are some of its operands', unchanged.
 static bool choosesElements(Operation *op) {
-  return op->hasTrait<dfg::Reshapes>() ||
-         llvm::isa<dfg::IdentityOp, dfg::CastOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op,
-                   dfg::PackOp, dfg::UnpackOp, dfg::ConcatOp, dfg::ConcatV2Op, dfg::SplitOp, dfg::SplitVOp>(op);
+  return op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::TakesPart>() ||
+         op->hasTrait<dfg::Joins>() || llvm::isa<dfg::CastOp>(op);
 }
 
 /// Shape arithmetic: what its elements are says what they are of the whole batch. None where `result` is none.
@@ -389,8 +388,7 @@ static void sortOperands(Operation *op, SmallVectorImpl<Value> &linear, SmallVec
       return i > 0;
     if (llvm::isa<dfg::ScatterNdOp>(op))
       return i == 1;
-    if (llvm::isa<dfg::TensorScatterUpdateOp, dfg::TensorScatterAddOp, dfg::TensorScatterSubOp,
-                  dfg::ScatterNdNonAliasingAddOp>(op))
+    if (op->hasTrait<dfg::AddsSlices>() || llvm::isa<dfg::TensorScatterUpdateOp>(op))
       return i != 1;
     switch (getLinearity(op)) {
     case dfg::Linearity::None:
@@ -429,26 +427,13 @@ static std::optional<int> getCommonScale(ArrayRef<Value> values, const BatchFlow
 /// What a function of values N^s times as large is: N^(degree * s) times as large. None: it is no power of N. Of all
 /// operands together.
 static std::optional<double> getDegree(Operation *op) {
-  if (llvm::isa<dfg::SquareOp, dfg::SquaredDifferenceOp, dfg::L2LossOp>(op))
-    return 2;
-  if (llvm::isa<dfg::AbsOp, dfg::ReluOp, dfg::LeakyReluOp, dfg::MaximumOp, dfg::MinimumOp, dfg::MaxOp, dfg::MinOp,
-                dfg::MaxPoolOp, dfg::EuclideanNormOp>(op))
-    return 1;
-  if (llvm::isa<dfg::SqrtOp>(op))
-    return 0.5;
-  if (llvm::isa<dfg::RsqrtOp>(op))
-    return -0.5;
-  if (llvm::isa<dfg::ReciprocalOp, dfg::InvOp>(op))
-    return -1;
-  if (llvm::isa<dfg::SignOp>(op) || op->hasTrait<dfg::Compares>())
-    return 0;
-  return std::nullopt;
+  auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
+  return node ? node.getDegree() : std::nullopt;
 }
 
 /// Whether op gives constants on as they are, or some of their elements: they are numbers of the same sizes still.
 static bool keepsConstants(Operation *op) {
-  return op->hasTrait<dfg::Forwards>() || choosesElements(op) ||
-         llvm::isa<dfg::FillOp, dfg::TileOp, dfg::BroadcastToOp, dfg::ZerosLikeOp, dfg::OnesLikeOp>(op);
+  return choosesElements(op) || op->hasTrait<dfg::Fills>() || op->hasTrait<dfg::Repeats>();
 }
 
 /// The scale of op's result, before a sum over the batch; none where it has none.
@@ -684,8 +669,7 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
   BatchPlacement placement = findBatchPlacement(op, result.getResultNumber(), axes, shapes, fixed ? &fixed : nullptr);
   auto isPartial = [&](Value value) { return get(value).kind == Flow::Partial && !get(value).zero; };
   // Rows that are added to what is no zero: added once a replica, unless that is a sum over the batch too.
-  if (placement.kind == BatchPlacement::Summed &&
-      llvm::isa<dfg::TensorScatterAddOp, dfg::TensorScatterSubOp, dfg::ScatterNdNonAliasingAddOp>(op)) {
+  if (placement.kind == BatchPlacement::Summed && op->hasTrait<dfg::AddsSlices>()) {
     const Flow &base = get(op->getOperand(0)), &rows = get(op->getOperand(2));
     if (!base.zero && (base.kind != Flow::Partial || (!rows.zero && base.scale != add(rows.scale, 1))))
       return unproven;
@@ -742,8 +726,8 @@ bool BatchFlow::namesByPosition(Value mask) const {
       positions |= !shapes.getShape(value) || !shapes.getShape(value)->front().isConstant();
     else if (!hasBatchSize(value) && llvm::any_of(op->getOperands(), isFloatOrUnknown))
       computed = true;
-    else if (llvm::isa<dfg::ScalarInterface, dfg::CastOp, dfg::FillOp, dist::TakeRowsOp>(op) ||
-             op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Forwards>())
+    else if (llvm::isa<dfg::ScalarInterface, dist::TakeRowsOp>(op) || op->hasTrait<dfg::Fills>() ||
+             op->hasTrait<dfg::Reshapes>())
       llvm::append_range(worklist, op->getOperands());
     else
       computed |= get(value).kind == Flow::Local;
@@ -1011,8 +995,7 @@ void BatchFlow::visitFixed(Operation *op, bool learns) {
 
 /// What `op` says of the numbers that it combines with the batch's rows and sums.
 void BatchFlow::learn(Operation *op) {
-  if (llvm::isa<dfg::ScalarInterface, dfg::SelectOp, dfg::SelectV2Op, dfg::ConcatV2Op, dfg::PackOp,
-                dfg::SoftmaxCrossEntropyWithLogitsOp>(op) &&
+  if ((llvm::isa<dfg::ScalarInterface, dfg::SoftmaxCrossEntropyWithLogitsOp>(op) || op->hasTrait<dfg::Joins>()) &&
       op->getNumResults() > 0) {
     auto rankOf = [&](Value value) {
       auto sizes = shapes.getShape(value);

@@ -22,14 +22,12 @@ namespace {
 /// How far back rows and terms are followed.
 constexpr int kMaxDepth = 64;
 
-bool isElementwise(Operation *op) {
-  return llvm::isa<dfg::ScalarInterface, dfg::CastOp, dfg::SelectV2Op>(op) || op->hasTrait<dfg::Forwards>();
-}
+bool isElementwise(Operation *op) { return llvm::isa<dfg::ScalarInterface>(op); }
 
 bool makesSplat(Operation *op) {
   if (auto constant = llvm::dyn_cast<dfg::ConstOp>(op))
     return llvm::isa<SplatElementsAttr>(constant.getValue());
-  return llvm::isa<dfg::FillOp, dfg::ZerosLikeOp, dfg::OnesLikeOp>(op);
+  return op->hasTrait<dfg::Fills>();
 }
 
 /// Answers about values, each found once. `runs`: how many indices, one behind the other, are to be alike, for each
@@ -81,20 +79,23 @@ bool AlikeRows::findSplat(Value value, int depth) {
   auto isSplatToo = [&](Value operand) { return isSplat(operand, depth - 1); };
   if (isElementwise(op))
     return llvm::all_of(op->getOperands(), isSplatToo);
-  bool moves = op->hasTrait<dfg::Reshapes>() ||
-               llvm::isa<dfg::BroadcastToOp, dfg::TileOp, dfg::TransposeOp, dfg::SliceOp, dfg::StridedSliceOp>(op);
+  // Gathers give zeros for what is not there.
+  if (op->hasTrait<dfg::TakesPart>() && !op->hasTrait<dfg::Gathers>())
+    return isSplatToo(dfg::getWhole(op));
+  const bool moves = op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Repeats>() || op->hasTrait<dfg::Permutes>();
   return moves && isSplatToo(op->getOperand(0));
 }
 
 /// The operands that the result's rows are made of, if rows they have.
 SmallVector<unsigned> getRowOperands(Operation *op) {
-  if (isElementwise(op) || llvm::isa<dfg::PackOp, dfg::ConcatV2Op>(op))
+  if (isElementwise(op) || op->hasTrait<dfg::Joins>())
     return llvm::to_vector(llvm::seq<unsigned>(0, op->getNumOperands()));
   if (llvm::isa<dfg::SplitOp>(op))
     return {1};
-  bool keepsRows = op->hasTrait<dfg::Reduces>() || op->hasTrait<dfg::Reshapes>() ||
-                   llvm::isa<dfg::ZerosLikeOp, dfg::OnesLikeOp, dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::SliceOp,
-                             dfg::StridedSliceOp, dfg::MatMulOp, dfg::TransposeOp, dfg::UnpackOp, dist::RescaleOp>(op);
+  const bool keepsRows =
+      op->hasTrait<dfg::Reduces>() || op->hasTrait<dfg::Reshapes>() ||
+      (op->hasTrait<dfg::TakesPart>() && !op->hasTrait<dfg::Gathers>()) ||
+      llvm::isa<dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::MatMulOp, dfg::TransposeOp, dist::RescaleOp>(op);
   return keepsRows ? SmallVector<unsigned>{0} : SmallVector<unsigned>();
 }
 
@@ -275,7 +276,7 @@ bool keepsNumber(Operation *op) {
 bool takesFirst(Operation *op, unsigned number, const dfg::ShapeContext &shapes) {
   if (llvm::isa<dfg::UnpackOp, dfg::SplitOp, dfg::SplitVOp>(op))
     return number == 0;
-  if (!llvm::isa<dfg::SliceOp, dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op>(op))
+  if (!op->hasTrait<dfg::TakesPart>())
     return true;
   auto from = shapes.getConstants(op->getOperand(1));
   return from && llvm::is_contained(*from, 0);
@@ -294,7 +295,7 @@ Operation *findCopies(Value value, std::optional<double> number) {
   Operation *copies = value.getDefiningOp();
   while (copies && copies->hasTrait<dfg::Forwards>())
     copies = copies->getOperand(0).getDefiningOp();
-  if (!number || !llvm::isa_and_present<dfg::TileOp, dfg::BroadcastToOp>(copies))
+  if (!number || !copies || !copies->hasTrait<dfg::Repeats>())
     return nullptr;
   auto from = countElements(copies->getOperand(0)), to = countElements(copies->getResult(0));
   return from && to && *from > 0 && *number * *from == *to ? copies : nullptr;
@@ -582,9 +583,9 @@ std::optional<double> FixedBatch::getNumber(Value constant) const {
 /// Whether `op` takes the first number of a constant vector, a multiple of `size`: as of tf.shape of what has that many
 /// rows, which TensorFlow writes as a constant.
 static bool takesRows(Operation *op, int64_t size) {
-  if (!llvm::isa<dfg::UnpackOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op>(op))
+  if (!op->hasTrait<dfg::TakesPart>())
     return false;
-  auto shape = op->getOperand(0).getDefiningOp<dfg::ConstOp>();
+  auto shape = dfg::getWhole(op).getDefiningOp<dfg::ConstOp>();
   auto sizes = shape ? llvm::dyn_cast<DenseIntElementsAttr>(shape.getValue()) : DenseIntElementsAttr();
   if (!sizes || sizes.getType().getRank() != 1 || sizes.getNumElements() == 0)
     return false;
@@ -614,8 +615,8 @@ void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
       }))
     return;
   bool mayHaveRows = false, isTaken = takesRows(op, size);
-  const bool takes = llvm::isa<dfg::UnpackOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op>(op);
-  const bool ofVector = takes && hasRowsFirst(op->getOperand(0));
+  const bool takes = op->hasTrait<dfg::TakesPart>();
+  const bool ofVector = takes && hasRowsFirst(dfg::getWhole(op));
   bool isOfRows = isTaken || ofVector || (op->hasTrait<dfg::Reduces>() && hasRowsFirst(op->getOperand(0)));
   for (Value operand : op->getOperands())
     if (auto it = computed.find(operand); it != computed.end()) {
@@ -632,7 +633,7 @@ void FixedBatch::noteComputed(Operation *op, const dfg::ShapeContext &shapes) {
     if (elements && llvm::any_of(*elements, [](dfg::Dim element) { return element.dependsOnBatch(); }))
       continue;
     std::optional<double> number = dfg::evaluateNumber(result, shapes);
-    const bool isSpread = llvm::isa<dfg::TileOp, dfg::BroadcastToOp>(op) || op->hasTrait<dfg::Reshapes>();
+    const bool isSpread = op->hasTrait<dfg::Repeats>() || op->hasTrait<dfg::Reshapes>();
     if (!number && (isSpread || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::FillOp>(op)))
       number = getNumber(op->getOperand(llvm::isa<dfg::FillOp>(op) ? 1 : 0));
     const bool isFirst = takesFirst(op, result.getResultNumber(), shapes);

@@ -240,11 +240,8 @@ private:
       }
       return;
     }
-    const bool takes = llvm::isa<dfg::UnpackOp, dfg::SliceOp, dfg::StridedSliceOp, dfg::GatherOp, dfg::GatherV2Op,
-                                 dfg::SplitOp, dfg::SplitVOp>(op);
-    if (takes) {
-      Value from = op->getOperand(llvm::isa<dfg::SplitOp>(op) ? 1 : 0);
-      if (RowNumber of = get(from); of.isFirst && !of.isOfRows) {
+    if (op->hasTrait<dfg::TakesPart>()) {
+      if (RowNumber of = get(dfg::getWhole(op)); of.isFirst && !of.isOfRows) {
         for (OpResult result : op->getResults()) {
           if (!takesFirst(op, result.getResultNumber()))
             continue;

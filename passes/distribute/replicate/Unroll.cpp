@@ -22,20 +22,14 @@ namespace distc {
 namespace {
 
 /// What every replica takes part in, and what is the same in all of them after it.
-bool isSynchronizer(Operation *op) {
-  return llvm::isa<dist::AllReduceOp, dist::AllGatherOp, dist::AllGatherSlicesOp, dist::PushOp>(op);
-}
+bool isSynchronizer(Operation *op) { return op->hasTrait<dist::GivesAll>() || llvm::isa<dist::PushOp>(op); }
 
-/// What gives each replica something of its own whatever it is given.
-bool givesShare(Operation *op) {
-  return llvm::isa<dist::ReduceScatterOp, dist::TakeShareOp, dist::TakeRowsOp, dist::ShareHandleOp, dist::AccumulateOp>(
-      op);
-}
+bool givesShare(Operation *op) { return op->hasTrait<dist::GivesShare>(); }
 
 /// What stands for more than arithmetic on the replicas' values.
 bool needsTasks(Operation *op) {
-  return givesShare(op) || llvm::isa<dist::AllReduceOp, dist::AllGatherVariablesOp, dist::PushOp, dist::TakeOp,
-                                     dist::PullOp, dist::PullRowsOp, dist::TokensOp>(op);
+  return givesShare(op) || op->hasTrait<dist::OfServers>() ||
+         llvm::isa<dist::AllReduceOp, dist::AllGatherVariablesOp>(op);
 }
 
 class Unroller {
@@ -125,8 +119,7 @@ private:
   }
 
   bool givesOwn(Operation *op) const {
-    if (keepSynchronizers ? isSynchronizer(op)
-                          : llvm::isa<dist::AllReduceOp, dist::AllGatherSlicesOp, dist::AllGatherOp>(op))
+    if (keepSynchronizers ? isSynchronizer(op) : op->hasTrait<dist::GivesAll>())
       return false;
     if (!keepSynchronizers && (llvm::isa<dist::TakeRowsOp>(op) || op->hasAttr(dist::kSeedAttr)))
       return true;

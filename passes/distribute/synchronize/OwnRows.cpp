@@ -82,7 +82,7 @@ private:
 
   /// The rows that an element-wise node works on, each by itself.
   Value getRows(Operation *op) const {
-    if (!llvm::isa<dfg::ScalarInterface, dfg::IdentityOp, dfg::CastOp>(op))
+    if (!llvm::isa<dfg::ScalarInterface>(op))
       return {};
     Value rows;
     for (Value operand : op->getOperands()) {

@@ -311,8 +311,7 @@ private:
       return refuse({gradient->values, update},
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
     // Rows that are written as they are, are no sum.
-    const bool adds = !llvm::isa<dfg::ScatterUpdateOp, dfg::ScatterMinOp, dfg::ScatterMaxOp, dfg::ScatterNdUpdateOp,
-                                 dfg::ScatterNdMinOp, dfg::ScatterNdMaxOp>(update);
+    const bool adds = !update->hasTrait<dfg::Overwrites>();
     if (*scale == 0 && adds && failed(checkFixedSum({gradient->values, update})))
       return failure();
     dist::Reduction reduction = *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean;
@@ -489,7 +488,9 @@ private:
       break;
     }
     Operation *op = value.getDefiningOp();
-    return depth > 0 && llvm::isa_and_present<dfg::AddOp, dfg::AddV2Op, dfg::AddNOp, dfg::SubOp, dfg::IdentityOp>(op) &&
+    const bool adds =
+        op && (op->hasTrait<dfg::Adds>() || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::AddNOp, dfg::SubOp>(op));
+    return depth > 0 && adds &&
            llvm::all_of(op->getOperands(), [&](Value operand) { return isSumOfMeans(operand, depth - 1); });
   }
 

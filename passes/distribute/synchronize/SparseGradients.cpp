@@ -60,8 +60,6 @@ Value getRows(Operation *op, const BatchFlow &flow) {
     return {};
   if (isUnique(op) || llvm::isa<dfg::UnsortedSegmentSumOp, dfg::GatherV2Op, dfg::GatherOp, dfg::DynamicPartitionOp>(op))
     return op->getOperand(0);
-  if (llvm::isa<dfg::IdentityOp, dfg::CastOp>(op))
-    return op->getOperand(0);
   if (llvm::isa<dfg::ScalarInterface>(op))
     return getElementwiseRows(op, flow);
   return {};
@@ -149,14 +147,11 @@ private:
       return kinds[rows] == Kind::Rows && (kinds[indices] == Kind::OfIndex || kinds[indices] == Kind::Positions) &&
              llvm::count_if(kinds, [](Kind kind) { return kind != Kind::None; }) == 2;
     };
-    if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
-      return llvm::isa<dfg::ScatterAddOp, dfg::ScatterSubOp, dfg::ScatterNdAddOp, dfg::ScatterNdSubOp>(op) &&
-             is(update.getGradientOperand(), update.getIndicesOperand());
     if (llvm::isa<dfg::UnsortedSegmentSumOp>(op))
       return is(0, 1);
     if (llvm::isa<dfg::ScatterNdOp>(op))
       return is(1, 0);
-    return llvm::isa<dfg::TensorScatterAddOp, dfg::TensorScatterSubOp>(op) && is(2, 1);
+    return op->hasTrait<dfg::AddsSlices>() && is(2, 1);
   }
 
   static std::optional<SmallVector<Kind>> getResults(Operation *op, ArrayRef<Kind> kinds) {
@@ -201,9 +196,9 @@ bool canAddRows(const RawGradients &gradients, Value values, const llvm::DenseSe
 bool isUnique(Operation *op) { return op->hasTrait<dfg::FindsDistinct>(); }
 
 bool worksOnRows(Operation *op) {
-  return isUnique(op) || llvm::isa<dist::OwnRowsOp, dfg::ScalarInterface, dfg::UnsortedSegmentSumOp, dfg::GatherV2Op,
-                                   dfg::GatherOp, dfg::DynamicPartitionOp, dfg::IdentityOp, dfg::CastOp,
-                                   dfg::ExpandDimsOp, dfg::ReshapeOp, dfg::ShapeOp>(op);
+  return isUnique(op) ||
+         llvm::isa<dist::OwnRowsOp, dfg::ScalarInterface, dfg::UnsortedSegmentSumOp, dfg::GatherV2Op, dfg::GatherOp,
+                   dfg::DynamicPartitionOp, dfg::ExpandDimsOp, dfg::ReshapeOp, dfg::ShapeOp>(op);
 }
 
 std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow) {

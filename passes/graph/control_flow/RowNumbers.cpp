@@ -82,7 +82,7 @@ void StraightLine::noteRows(Operation *op) {
   // What is taken of a shape behind its first size is no number of rows.
   if (isVector && llvm::isa<dfg::UnpackOp>(op))
     return noteFrom(op->getResult(0));
-  if (isVector && llvm::isa<dfg::StridedSliceOp, dfg::SliceOp, dfg::GatherOp, dfg::GatherV2Op>(op)) {
+  if (isVector && op->hasTrait<dfg::TakesPart>() && op->getNumResults() == 1) {
     if (!takesFirst(op))
       return;
     auto sizes = shapes.getShape(op->getResult(0));
@@ -104,7 +104,7 @@ void StraightLine::noteRows(Operation *op) {
     return;
   }
   const bool isOfRows = llvm::any_of(op->getOperands(), [&](Value operand) { return mayBeRows(operand); });
-  if (!isOfRows && (llvm::isa<dfg::ScalarInterface, dfg::CastOp>(op) || op->hasTrait<dfg::Forwards>()) &&
+  if (!isOfRows && llvm::isa<dfg::ScalarInterface>(op) &&
       llvm::any_of(op->getOperands(), [&](Value operand) { return hasRowsFirst(operand); })) {
     rowVectors.insert(op->getResult(0));
     return;

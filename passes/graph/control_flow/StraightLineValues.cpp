@@ -99,7 +99,8 @@ bool StraightLine::isZero(Value value) {
     return true;
   if (auto fill = llvm::dyn_cast_or_null<dfg::FillOp>(op))
     return isZero(fill.getValue());
-  if (llvm::isa_and_nonnull<dfg::IdentityOp, dfg::ReshapeOp, dfg::BroadcastToOp>(op) && dfg::getControl(op).empty())
+  if (op && (op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Repeats>()) &&
+      dfg::getControl(op).empty())
     return isZero(op->getOperand(0));
   return false;
 }
@@ -215,8 +216,8 @@ std::optional<bool> StraightLine::inferTruth(Operation *op) {
     // What is said of no elements.
     return each == isAll || hasElements(op->getOperand(0)) ? each : std::nullopt;
   }
-  if (llvm::isa<dfg::IdentityOp, dfg::StopGradientOp, dfg::ReshapeOp, dfg::SqueezeOp, dfg::ExpandDimsOp,
-                dfg::TransposeOp, dfg::TileOp, dfg::BroadcastToOp>(op))
+  if (op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Permutes>() ||
+      op->hasTrait<dfg::Repeats>())
     return getTruth(op->getOperand(0));
   if (auto fill = llvm::dyn_cast<dfg::FillOp>(op))
     return getTruth(fill.getValue());

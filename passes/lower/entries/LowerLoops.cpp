@@ -216,7 +216,7 @@ LogicalResult LoopLowering::lowerNodes(Block &block) {
     LogicalResult lowered = success();
     if (auto loop = llvm::dyn_cast<dfg::WhileOp>(node))
       lowered = lowerInner(loop);
-    else if (llvm::isa<dfg::MatMulOp, dfg::BatchMatMulOp, dfg::BatchMatMulV2Op, dfg::BatchMatMulV3Op>(node))
+    else if (node.hasTrait<dfg::MultipliesMatrices>())
       lowered = lowerProduct(&node);
     else
       lowered = lowerComputation(&node);

@@ -92,8 +92,8 @@ public:
 
 private:
   static bool movesNothing(Operation *op) {
-    return isa<drt::ReadOp, drt::FeedOp, drt::AllReduceWaitOp, drt::RandomStateOp, drt::ReplicaIndexOp,
-               tensor::CollapseShapeOp, tensor::ExpandShapeOp, tensor::CastOp>(op);
+    return drt::isView(op) ||
+           isa<drt::ReadOp, drt::FeedOp, drt::AllReduceWaitOp, drt::RandomStateOp, drt::ReplicaIndexOp>(op);
   }
 
   LogicalResult add(drt::UpdateOp op) {

@@ -118,10 +118,10 @@ private:
   }
 
   void forgetUpdated(Operation *op) {
-    if (!llvm::isa<drt::UpdateOp, drt::SparseUpdateOp, drt::MatmulUpdateOp, drt::GatherStartOp>(op))
-      return;
-    for (auto variable : op->getAttrOfType<ArrayAttr>("variables").getAsRange<FlatSymbolRefAttr>())
-      ofVariables.erase(variable.getValue());
+    if (auto accesses = llvm::dyn_cast<drt::AccessInterface>(op))
+      for (const drt::Access &access : accesses.getAccesses())
+        if (access.writes && access.variable)
+          ofVariables.erase(access.variable.getValue());
   }
 
   Block &body;

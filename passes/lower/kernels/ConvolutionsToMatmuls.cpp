@@ -173,8 +173,7 @@ struct ConvolutionsToMatmuls : impl::ConvolutionsToMatmulsBase<ConvolutionsToMat
   void runOnOperation() override {
     SmallVector<Operation *> convolutions;
     getOperation().walk([&](Operation *op) {
-      if (!llvm::isa<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>(op) ||
-          drt::getFilterLayout(op) == DRT_FILTER_OHWI ||
+      if (!op->hasTrait<drt::Convolves>() || drt::getFilterLayout(op) == DRT_FILTER_OHWI ||
           !llvm::cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32())
         return;
       const Convolution conv(op->getAttrOfType<DenseI64ArrayAttr>("descriptor"));

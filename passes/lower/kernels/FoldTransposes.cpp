@@ -84,8 +84,7 @@ struct FoldTransposes : impl::FoldTransposesBase<FoldTransposes> {
     // Copies are erased, before and behind what takes them.
     SmallVector<Operation *> calls;
     getOperation().walk([&](Operation *op) {
-      if (llvm::isa<drt::MatmulOp>(op) ||
-          (filters && llvm::isa<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>(op)))
+      if (llvm::isa<drt::MatmulOp>(op) || (filters && op->hasTrait<drt::Convolves>()))
         calls.push_back(op);
     });
     for (Operation *op : calls)

@@ -48,7 +48,7 @@ ProductType getProductType(Operation *op) {
 
 namespace {
 
-bool isConvolution(Operation *op) { return isa<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp>(op); }
+bool isConvolution(Operation *op) { return op->hasTrait<drt::Convolves>(); }
 
 // What has other elements is not made of float32, and stays as it is.
 bool isProductOfFloat32(Operation *op) {

@@ -17,7 +17,7 @@ bool isPlaced(Operation *op) { return op->hasTrait<drt::Placed>(); }
 
 Value getStorage(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(op))
+    if (!drt::isView(op))
       break;
     value = op->getOperand(0);
   }

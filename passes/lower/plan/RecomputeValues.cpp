@@ -51,8 +51,6 @@ std::string formatBytes(int64_t bytes) {
   return llvm::formatv(unit ? "{0:F1} {1}" : "{0:F0} {1}", amount, units[unit]).str();
 }
 
-bool isView(Operation *op) { return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(op); }
-
 /// Whether running it again, later, gives the same where its operands are the same.
 bool isRepeatable(Operation *op) {
   auto access = dyn_cast<drt::AccessInterface>(op);
@@ -216,7 +214,7 @@ private:
   SmallVector<OpOperand *> usesOf(Value value) {
     SmallVector<OpOperand *> uses;
     for (OpOperand &use : value.getUses()) {
-      if (isView(use.getOwner()))
+      if (drt::isView(use.getOwner()))
         llvm::append_range(uses, usesOf(use.getOwner()->getResult(0)));
       else
         uses.push_back(&use);
@@ -229,7 +227,7 @@ private:
   bool repeat(Operation *op, Repetition &repetition, int64_t small) {
     if (repetition.operations.contains(op))
       return true;
-    if ((!isRepeatable(op) && !isView(op)) || repetition.operations.size() >= kMaxRepeated)
+    if ((!isRepeatable(op) && !drt::isView(op)) || repetition.operations.size() >= kMaxRepeated)
       return false;
     const int64_t when = positions.lookup(repetition.reader);
     for (Value operand : op->getOperands()) {

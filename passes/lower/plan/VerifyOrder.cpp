@@ -99,15 +99,14 @@ private:
   LogicalResult verifyKnown(Operation *op) {
     if (op->getNumRegions() != 0)
       return op->emitOpError("has a region, and what runs in it cannot be ordered; kernels are outlined before");
-    if (isa<drt::AccessInterface>(op) || op->hasTrait<OpTrait::ConstantLike>() ||
-        isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(op))
+    if (isa<drt::AccessInterface>(op) || op->hasTrait<OpTrait::ConstantLike>() || drt::isView(op))
       return success();
     return op->emitOpError("does not say what memory it accesses (drt's AccessInterface), so it cannot be ordered");
   }
 
   // A tensor is read while its memory still holds it.
   LogicalResult verifyValues(Operation *op) {
-    if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp, tensor::CastOp>(op))
+    if (drt::isView(op))
       return success();
     for (Value operand : op->getOperands()) {
       Value storage = getStorage(operand);
@@ -579,7 +578,7 @@ private:
 
   static LogicalResult meetsNobody(drt::AccessInterface op) {
     if (!op.meetsBefore() && !op.meetsAfter() &&
-        !isa<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::GatherStartOp>(op.getOperation()))
+        (!op->hasTrait<drt::Synchronizes>() || isa<drt::TakeTokenOp>(op.getOperation())))
       return success();
     return op.emitOpError(
         "waits for the other replicas, which are each at their own pace where servers serve on their own");

@@ -180,7 +180,7 @@ static int64_t countConv(ArrayRef<int64_t> d) { return 2 * d[0] * d[7] * d[8] * 
 Work WorkEstimate::operator()(Operation *op) {
   Work work;
   // Starts and waits compute nothing, and what they move others do.
-  if (isa<drt::AllReduceStartOp, drt::AllReduceWaitOp, drt::GatherStartOp, drt::BarrierOp, drt::TakeTokenOp>(op))
+  if (op->hasTrait<drt::Synchronizes>())
     return work;
   const Kernel kernel = getKernel(op);
   addMemory(op, kernel, work);

@@ -1,4 +1,4 @@
-// RUN: distc-opt %s --dfg-infer-shapes | FileCheck %s
+// RUN: distc-opt %s --split-input-file --dfg-infer-shapes | FileCheck %s
 
 // How many distinct values there are is not known of a graph.
 // CHECK-LABEL: dfg.graph
@@ -32,5 +32,29 @@ dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
     : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<*xi32> loc("rest")
   %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
   %halves = dfg.fill %rest, %half : (tensor<*xi32>, tensor<f32>) -> tensor<*xf32> loc("halves")
+  dfg.return
+}
+
+// -----
+
+// What is scattered, or put into segments, leaves out the rows behind the last, however it combines rows.
+// CHECK-LABEL: dfg.func @step
+// CHECK: dfg.unsorted_segment_max {{.*}} : (tensor<4x3xf32>, tensor<4xi32>, tensor<i32>) -> tensor<9x3xf32>
+// CHECK: dfg.unsorted_segment_prod {{.*}} -> tensor<9x3xf32>
+// CHECK: dfg.tensor_scatter_min {{.*}} -> tensor<9x3xf32>
+// CHECK: dfg.scatter_nd_non_aliasing_add {{.*}} -> tensor<9x3xf32>
+dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
+  %ids = dfg.placeholder : () -> tensor<4xi32> loc("ids")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  %last = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("last")
+  %nine = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("nine")
+  %table = dfg.const dense<2.0> : tensor<9x3xf32> : tensor<9x3xf32> loc("table")
+  %y, %idx = dfg.unique %ids : (tensor<4xi32>) -> (tensor<*xi32>, tensor<*xi32>) loc("unique")
+  %rows = dfg.gather_v2 %table, %y, %axis : (tensor<9x3xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("rows")
+  %max = dfg.unsorted_segment_max %rows, %y, %nine : (tensor<*xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("max")
+  %prod = dfg.unsorted_segment_prod %rows, %y, %nine : (tensor<*xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("prod")
+  %at = dfg.expand_dims %y, %last : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("at")
+  %min = dfg.tensor_scatter_min %table, %at, %rows : (tensor<9x3xf32>, tensor<*xi32>, tensor<*xf32>) -> tensor<9x3xf32> loc("min")
+  %sum = dfg.scatter_nd_non_aliasing_add %table, %at, %rows : (tensor<9x3xf32>, tensor<*xi32>, tensor<*xf32>) -> tensor<9x3xf32> loc("sum")
   dfg.return
 }

@@ -64,3 +64,24 @@ dfg.graph attributes {loss = "loss:0"} {
   %z = dfg.opaque "RFFT"(%x, %length) : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<?x3xcomplex<f32>> loc("z")
   %loss = dfg.sum %x, %axes : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
 }
+
+// -----
+
+// In every form that an operation has.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[A:.*]] = dfg.placeholder
+// CHECK: %[[C:.*]] = dfg.identity %[[A]]
+// CHECK-NOT: complex
+// CHECK: dfg.concat %{{.*}}, %[[C]], %[[C]] : (tensor<i32>, tensor<2x3x3xf32>, tensor<2x3x3xf32>) -> tensor<2x3x6xf32>
+// CHECK: dfg.batch_mat_mul_v2 %[[C]], %[[C]]
+// CHECK: dfg.matrix_diag_part
+dfg.graph attributes {fetches = ["y:0", "z:0"]} {
+  %a = dfg.placeholder : () -> tensor<2x3x3xf32> loc("a")
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32> loc("two")
+  %c = dfg.cast %a : (tensor<2x3x3xf32>) -> tensor<2x3x3xcomplex<f32>> loc("c")
+  %joined = dfg.concat %two, %c, %c : (tensor<i32>, tensor<2x3x3xcomplex<f32>>, tensor<2x3x3xcomplex<f32>>) -> tensor<2x3x6xcomplex<f32>> loc("joined")
+  %y = dfg.opaque "Real"(%joined) : (tensor<2x3x6xcomplex<f32>>) -> tensor<2x3x6xf32> loc("y")
+  %product = dfg.batch_mat_mul_v3 %c, %c : (tensor<2x3x3xcomplex<f32>>, tensor<2x3x3xcomplex<f32>>) -> tensor<2x3x3xcomplex<f32>> loc("product")
+  %diagonal = dfg.matrix_diag_part %product : (tensor<2x3x3xcomplex<f32>>) -> tensor<2x3xcomplex<f32>> loc("diagonal")
+  %z = dfg.opaque "Real"(%diagonal) : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32> loc("z")
+}

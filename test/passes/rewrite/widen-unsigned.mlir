@@ -64,3 +64,22 @@ dfg.graph {
   %axes = dfg.const dense<3> : tensor<1xi32> : tensor<1xi32>
   %sum = dfg.sum %x, %axes : (tensor<?x4x4x3xui8>, tensor<1xi32>) -> tensor<?x4x4xui8> loc("sum")
 }
+
+// -----
+
+// In every form that an operation has.
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.concat %{{.*}}, %{{.*}} : (tensor<i32>, tensor<4x4xi32>, tensor<4x4xi32>) -> tensor<4x8xi32>
+// CHECK: dfg.matrix_diag_part %{{.*}} : (tensor<4x4xi32>) -> tensor<4xi32>
+// CHECK: dfg.unique_with_counts %{{.*}} : (tensor<4xi32>) -> (tensor<?xi32>, tensor<4xi32>, tensor<?xi32>)
+// CHECK: dfg.batch_to_space_nd %{{.*}} : (tensor<4x4xi32>, tensor<1xi32>, tensor<1x2xi32>) -> tensor<2x8xi32>
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<4x4xui8> loc("x")
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %joined = dfg.concat %one, %x, %x : (tensor<i32>, tensor<4x4xui8>, tensor<4x4xui8>) -> tensor<4x8xui8> loc("joined")
+  %diagonal = dfg.matrix_diag_part %x : (tensor<4x4xui8>) -> tensor<4xui8> loc("diagonal")
+  %y, %idx, %count = dfg.unique_with_counts %diagonal : (tensor<4xui8>) -> (tensor<?xui8>, tensor<4xi32>, tensor<?xi32>) loc("distinct")
+  %block = dfg.const dense<2> : tensor<1xi32> : tensor<1xi32>
+  %crops = dfg.const dense<0> : tensor<1x2xi32> : tensor<1x2xi32>
+  %space = dfg.batch_to_space_nd %x, %block, %crops : (tensor<4x4xui8>, tensor<1xi32>, tensor<1x2xi32>) -> tensor<2x8xui8> loc("space")
+}
