@@ -208,6 +208,10 @@ class Run:
         return self.out.count("; restart ")
 
     def kill_all(self):
+        # Who has just been started has no mark before it executes something: it would be waited for, and go on.
+        for unit in self.units:
+            if unit and unit.popen.poll() is None:
+                unit.popen.kill()
         for pid in marked(self.mark):
             try:
                 os.kill(pid, signal.SIGKILL)
