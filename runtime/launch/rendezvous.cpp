@@ -434,7 +434,12 @@ void RendezvousServer::end_all(const Message &message) {
   if (ended)
     return;
   ended = true;
-  for_task_0_last([&](Connection &c) { say(c, message); });
+  // Who has said no Hello yet believes nothing else, and would take this for no rendezvous at all: it is told to try
+  // again when it says one.
+  for_task_0_last([&](Connection &c) {
+    if (c.rank >= 0)
+      say(c, message);
+  });
 }
 
 /// What ends the run: when task 0 hears of it, its process and this server end, whoever has not been told by then.

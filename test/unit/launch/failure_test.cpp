@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <future>
 #include <mutex>
+#include <poll.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <thread>
@@ -545,6 +546,29 @@ TEST_CASE("who comes again is to try again, until its old connection has shown t
   for (const auto until = Clock::now() + seconds(10); refusal.starts_with("1 ") && Clock::now() < until;)
     refusal = comes_again(connected(options.address), true);
   CHECK_THAT(refusal, Catch::StartsWith("0 worker:1 (127.0.0.1) is there already"));
+}
+
+TEST_CASE("who has not said Hello when a run ends is to try again") {
+  const std::vector<GroupOptions> cluster = local_cluster(3);
+  RendezvousOptions options;
+  options.tasks = cluster[0].tasks;
+  options.address = cluster[0].rendezvous;
+  options.failure_timeout = 30;
+  RendezvousServer server(options, Socket(cluster[0].listen_socket));
+  // It is there, and has been sent a challenge, before another one is lost.
+  const Socket slow = connected(options.address);
+  pollfd challenged{slow.fd(), POLLIN, 0};
+  REQUIRE(poll(&challenged, 1, 10000) == 1);
+  {
+    const Socket lost = connected(options.address);
+    comes_again(lost, false);
+  }
+  // Until the server knows.
+  std::string refusal;
+  for (const auto until = Clock::now() + seconds(10);
+       refusal.find("is ending") == refusal.npos && Clock::now() < until;)
+    refusal = comes_again(connected(options.address), true);
+  CHECK_THAT(comes_again(slow, true), Catch::StartsWith("1 ") && Catch::Contains("is ending"));
 }
 
 TEST_CASE("a rendezvous that is none is an error that says so") {
