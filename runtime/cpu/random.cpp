@@ -16,7 +16,7 @@
 using namespace drt;
 
 static int64_t firstElement(const drt_replica *replica, const drt_random_desc &desc) {
-  return desc.per_replica ? replica->global_index * desc.count : 0;
+  return desc.per_replica ? replica->global_index * desc.count : desc.first;
 }
 
 // ---- Where a tensor's numbers begin ------------------------------------------------------
@@ -75,7 +75,7 @@ static constexpr int64_t kVectorBytes = 64;
 static void fill(const drt_draw &draw, int64_t first, int64_t count, void *out) {
   std::array<uint32_t, 6> words;
   std::copy_n(draw.generator, words.size(), words.begin());
-  const drt_random_desc desc = {draw.dtype, draw.distribution, 0, 0, count, 0, 0};
+  const drt_random_desc desc = {draw.dtype, draw.distribution, 0, 0, count, 0, 0, 0, 0};
   fillRandom(Philox(words), desc, draw.first + first, draw.bounded ? &draw.minval : nullptr,
              draw.bounded ? &draw.maxval : nullptr, out);
 }

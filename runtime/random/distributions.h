@@ -22,7 +22,9 @@ namespace drt {
 /// output, whatever it uses, as GuardedPhiloxRandom::ReserveRandomOutputs has it, where
 /// the descriptor has no number of its own.
 inline uint64_t reservedPositions(const drt_random_desc &desc, int32_t replicas) {
-  const int64_t own = desc.reserved ? desc.reserved : desc.count * 256;
+  if (desc.whole && desc.first + desc.count < desc.whole)
+    return 0;
+  const int64_t own = desc.reserved ? desc.reserved : (desc.whole ? desc.whole : desc.count) * 256;
   return static_cast<uint64_t>(own) * (desc.per_replica ? replicas : 1);
 }
 

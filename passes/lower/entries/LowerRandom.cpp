@@ -8,6 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "passes/lower/entries/EntryLowering.h"
+#include "passes/lower/entries/SplitDraws.h"
 #include "runtime/include/drt/drt.h"
 #include <cmath>
 
@@ -71,6 +72,12 @@ int64_t getReserved(Operation *op, RankedTensorType type) {
   return perRow ? perRow.getInt() * type.getDimSize(0) : 0;
 }
 
+void keepPart(Operation *op, Operation *drawn) {
+  for (StringRef name : {kDrawnWholeAttr, kDrawnFirstAttr})
+    if (Attribute number = op->getAttr(name))
+      drawn->setAttr(name, number);
+}
+
 template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> type = getDrawnType<distribution>(op);
   if (failed(type))
@@ -87,6 +94,7 @@ template <Distribution distribution> LogicalResult lowerRandom(EntryLowering &lo
                                      DenseI64ArrayAttr());
   if (Attribute generator = op->getAttr(dfg::kGeneratorAttr))
     drawn->setAttr(dfg::kGeneratorAttr, generator);
+  keepPart(op, drawn);
   lowering.set(op->getResult(0), narrow<distribution>(lowering, op->getLoc(), *type, drawn));
   return success();
 }
@@ -114,6 +122,7 @@ template <Distribution distribution> LogicalResult lowerStateless(EntryLowering 
   auto drawn =
       drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), getWideType(*type), distribution, seed, bounds,
                                      op->hasAttr(dist::kSeedAttr), /*keyed=*/false, DenseI64ArrayAttr());
+  keepPart(op, drawn);
   lowering.set(op->getResult(0), narrow<distribution>(lowering, op->getLoc(), *type, drawn));
   return success();
 }
@@ -152,6 +161,7 @@ template <Distribution distribution> LogicalResult lowerStatelessV2(EntryLowerin
   auto drawn =
       drt::RandomStatelessOp::create(lowering.builder, op->getLoc(), getWideType(*type), distribution, seed, bounds,
                                      op->hasAttr(dist::kSeedAttr), /*keyed=*/!seeded, DenseI64ArrayAttr());
+  keepPart(op, drawn);
   lowering.set(op->getResult(0), narrow<distribution>(lowering, op->getLoc(), *type, drawn));
   return success();
 }

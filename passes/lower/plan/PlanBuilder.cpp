@@ -9,6 +9,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Servers.h"
 #include "passes/lower/entries/ShareTypes.h"
+#include "passes/lower/entries/SplitDraws.h"
 #include "passes/lower/kernels/RangeKernel.h"
 #include "passes/lower/plan/Addresses.h"
 #include "runtime/include/drt/drt.h"
@@ -81,6 +82,8 @@ void PlanBuilder::analyze() {
 
 LogicalResult PlanBuilder::build() {
   dfg::readGatheredVariables(entry.getBody().front());
+  if (!isForDevices)
+    splitDraws(entry.getBody().front());
   analyze();
   builder.setInsertionPoint(entry);
   auto name = entry->getAttrOfType<StringAttr>(dfg::kEntryAttr);

@@ -289,11 +289,10 @@ LogicalResult EntryConverter::convertPool(Operation *op) {
 }
 
 LogicalResult EntryConverter::convertRandom(Operation *op) {
-  auto type = cast<RankedTensorType>(op->getResult(0).getType());
   auto random = dyn_cast<drt::RandomOp>(op);
   auto distribution = op->getAttrOfType<IntegerAttr>("distribution").getInt();
   FlatSymbolRefAttr descriptor =
-      describeRandom(program.tables, type, distribution, random ? random.getSeed() : 0, random ? random.getSeed2() : 0,
+      describeRandom(program.tables, op, distribution, random ? random.getSeed() : 0, random ? random.getSeed2() : 0,
                      op->hasAttr("per_replica"), random ? random.getReserved() : 0);
   ValueRange bounds = random ? ValueRange(random.getBounds()) : cast<drt::RandomStatelessOp>(op).getBounds();
   if (bounds.size() > 2)
@@ -312,11 +311,10 @@ LogicalResult EntryConverter::convertRandom(Operation *op) {
 }
 
 LogicalResult EntryConverter::convertDraw(drt::DrawOp op) {
-  auto type = cast<RankedTensorType>(op.getResult().getType());
   SmallVector<Value> arguments;
   if (!op.getKey())
     arguments.push_back(number32(getRandomState(op)));
-  arguments.push_back(symbolAddress(describeRandom(program.tables, type, op.getDistribution(), op.getSeed().value_or(0),
+  arguments.push_back(symbolAddress(describeRandom(program.tables, op, op.getDistribution(), op.getSeed().value_or(0),
                                                    op.getSeed2().value_or(0), op.getPerReplica(), op.getReserved())));
   if (op.getKey())
     arguments.push_back(address(op.getKey()));

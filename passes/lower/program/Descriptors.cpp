@@ -7,6 +7,7 @@
 
 #include "dialects/dist/Dist.h"
 #include "passes/lower/TensorType.h"
+#include "passes/lower/entries/SplitDraws.h"
 #include "passes/lower/plan/ProductType.h"
 #include "passes/lower/program/ProgramTables.h"
 
@@ -113,10 +114,16 @@ FlatSymbolRefAttr describePool(ConstantTables &tables, Operation *op, int32_t ki
   return describe<drt_pool_desc>(tables, numbers);
 }
 
-FlatSymbolRefAttr describeRandom(ConstantTables &tables, RankedTensorType type, int32_t distribution, int64_t seed,
+FlatSymbolRefAttr describeRandom(ConstantTables &tables, Operation *op, int32_t distribution, int64_t seed,
                                  int64_t seed2, bool perReplica, int64_t reserved) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto number = [&](StringRef name) {
+    auto attr = op->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
   return describe<drt_random_desc>(tables, {getDtype(type.getElementType()), distribution, seed, seed2,
-                                            type.getNumElements(), perReplica, reserved});
+                                            type.getNumElements(), perReplica, reserved, number(lower::kDrawnWholeAttr),
+                                            number(lower::kDrawnFirstAttr)});
 }
 
 FailureOr<Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStartOp op) {

@@ -22,8 +22,9 @@ mlir::FlatSymbolRefAttr describeConv2D(ConstantTables &tables, mlir::Operation *
 /// `descriptor`: the numbers behind kind, in the order of drt_pool_desc.
 mlir::FlatSymbolRefAttr describePool(ConstantTables &tables, mlir::Operation *op, int32_t kind,
                                      llvm::ArrayRef<int64_t> descriptor);
-mlir::FlatSymbolRefAttr describeRandom(ConstantTables &tables, mlir::RankedTensorType type, int32_t distribution,
-                                       int64_t seed, int64_t seed2, bool perReplica, int64_t reserved);
+/// Of `op` what part of a tensor it draws counts.
+mlir::FlatSymbolRefAttr describeRandom(ConstantTables &tables, mlir::Operation *op, int32_t distribution, int64_t seed,
+                                       int64_t seed2, bool perReplica, int64_t reserved);
 /// How a bucket's gradients are compressed and become one (drt_exchange); null where they are just summed. Fails with a
 /// diagnostic where the runtime has no such exchange.
 llvm::FailureOr<mlir::Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStartOp op);

@@ -122,7 +122,7 @@ DRT_LAYOUT(drt_rows_desc, DRT_FIELD(index_dtype), DRT_FIELD(depth), DRT_FIELD(co
 DRT_LAYOUT(drt_scatter_desc, DRT_FIELD(dtype), DRT_FIELD(kind), DRT_FIELD(elements), DRT_FIELD(rows));
 DRT_LAYOUT(drt_indices_desc, DRT_FIELD(padded), DRT_FIELD(reserved), DRT_FIELD(per_row), DRT_FIELD(rows));
 DRT_LAYOUT(drt_random_desc, DRT_FIELD(dtype), DRT_FIELD(distribution), DRT_FIELD(seed), DRT_FIELD(seed2), DRT_FIELD(count),
-           DRT_FIELD(per_replica), DRT_FIELD(reserved));
+           DRT_FIELD(per_replica), DRT_FIELD(reserved), DRT_FIELD(whole), DRT_FIELD(first));
 DRT_LAYOUT(drt_draw, DRT_FIELD(generator), DRT_FIELD(dtype), DRT_FIELD(distribution), DRT_FIELD(first), DRT_FIELD(bounded), DRT_FIELD(minval),
            DRT_FIELD(maxval));
 DRT_LAYOUT(drt_drawn_update, DRT_FIELD(kernel), DRT_FIELD(arguments), DRT_FIELD(num_arguments), DRT_FIELD(drawn), DRT_FIELD(first));

@@ -54,7 +54,7 @@
 extern "C" {
 #endif
 
-#define DRT_ABI_VERSION 8u
+#define DRT_ABI_VERSION 9u
 
 // ---- Types ------------------------------------------------------------------
 
@@ -648,6 +648,10 @@ typedef struct drt_random_desc {
 // null.
 void drt_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval,
                 void *out);
+  // Not 0: the result is the elements from `first` on of a tensor of so many, other parts of which are drawn in the
+  // same run from the same state: the part with the last element moves the generator on, by what goes with the whole
+  // tensor.
+  int64_t whole, first;
 // Stateless: `seed` points to two int64. (StatelessRandomUniform, -Normal, -TruncatedNormal, version 1: key and counter
 // scrambled from the seed.)
 void drt_random_stateless(drt_replica *, const drt_random_desc *, const int64_t *seed, const void *minval,

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "core/dtype.h"
 #include "drt/drt.h"
+#include "random/distributions.h"
 
 #include <catch2/catch.hpp>
 
@@ -16,13 +17,13 @@ namespace {
 constexpr int64_t kElements = 10007;
 
 drt_random_desc describe(int32_t dtype, int32_t distribution, bool perReplica) {
-  return {dtype, distribution, 0, 0, kElements, perReplica, 0};
+  return {dtype, distribution, 0, 0, kElements, perReplica, 0, 0, 0};
 }
 
 // An update that keeps what it is given: variable, then the numbers, elements of `bytes` each.
 template <int64_t bytes> void keep(int64_t begin, int64_t end, const void *, void *const *arguments) {
-  std::memcpy(static_cast<char *>(arguments[0]) + begin * bytes, static_cast<const char *>(arguments[1]) + begin * bytes,
-              static_cast<size_t>((end - begin) * bytes));
+  std::memcpy(static_cast<char *>(arguments[0]) + begin * bytes,
+              static_cast<const char *>(arguments[1]) + begin * bytes, static_cast<size_t>((end - begin) * bytes));
 }
 
 template <int64_t bytes> void compare(const drt_random_desc &desc, const void *minval, const void *maxval) {
@@ -49,6 +50,30 @@ template <int64_t bytes> void compare(const drt_random_desc &desc, const void *m
   }
 }
 } // namespace
+
+TEST_CASE("parts of a tensor are drawn by themselves, and the generator goes on once", "[draws]") {
+  const int32_t distribution = GENERATE(DRT_RANDOM_UNIFORM, DRT_RANDOM_NORMAL, DRT_RANDOM_TRUNCATED_NORMAL);
+  drt_replica replica = {};
+  const int64_t seed[] = {17, 4};
+  const drt_random_desc all = describe(DRT_F32, distribution, false);
+  std::vector<float> tensor(kElements), parts(kElements);
+  drt_random_stateless(&replica, &all, seed, nullptr, nullptr, tensor.data());
+  uint64_t reserved = 0;
+  for (int64_t first = 0, count; first < kElements; first += count) {
+    count = std::min<int64_t>(kElements - first, 3001);
+    drt_random_desc part = all;
+    part.count = count;
+    part.whole = kElements;
+    part.first = first;
+    drt_random_stateless(&replica, &part, seed, nullptr, nullptr, parts.data() + first);
+    drt_draw draw;
+    drt_draw_stateless(&replica, &part, seed, nullptr, nullptr, &draw);
+    REQUIRE(draw.first == first);
+    reserved += drt::reservedPositions(part, 1);
+  }
+  CHECK(parts == tensor);
+  CHECK(reserved == drt::reservedPositions(all, 1));
+}
 
 TEST_CASE("an update draws the numbers of a tensor in parts", "[draws]") {
   const bool perReplica = GENERATE(false, true);

@@ -23,7 +23,8 @@ template <class T> T fromBits(uint64_t bits) {
 }
 
 template <class T> void compare(const TensorFlowNumbers &expected) {
-  drt_random_desc desc = {expected.dtype, expected.distribution, expected.seed, expected.seed2, expected.count, 0, 0};
+  drt_random_desc desc = {
+      expected.dtype, expected.distribution, expected.seed, expected.seed2, expected.count, 0, 0, 0, 0};
   T minval = static_cast<T>(expected.minval), maxval = static_cast<T>(expected.maxval);
   std::vector<T> actual(static_cast<size_t>(expected.count));
   if (expected.call < 0) {
@@ -100,7 +101,7 @@ TEST_CASE("a stream carries into the upper half of its position", "[random]") {
 }
 
 TEST_CASE("an empty range and a type without numbers are refused", "[random]") {
-  drt_random_desc desc = {DRT_I32, DRT_RANDOM_UNIFORM_INT, 1, 2, 4, 0, 0};
+  drt_random_desc desc = {DRT_I32, DRT_RANDOM_UNIFORM_INT, 1, 2, 4, 0, 0, 0, 0};
   int32_t low = 3, high = 3, out[4];
   CHECK_THROWS_WITH(fillRandom(Philox(1, 2), desc, 0, &low, &high, out),
                     Catch::Contains("minval < maxval, got 3 >= 3"));
@@ -111,10 +112,10 @@ TEST_CASE("an empty range and a type without numbers are refused", "[random]") {
 namespace {
 template <class T> void checkParts(int32_t dtype, int32_t distribution) {
   T low = 0, high = 1000;
-  drt_random_desc whole = {dtype, distribution, 3, 4, 61 * 5, 0, 0};
+  drt_random_desc whole = {dtype, distribution, 3, 4, 61 * 5, 0, 0, 0, 0};
   std::vector<T> expected(static_cast<size_t>(whole.count)), joined(expected.size());
   fillRandom(Philox(3, 4), whole, 0, &low, &high, expected.data());
-  drt_random_desc part = {dtype, distribution, 3, 4, 61, 1, 0};
+  drt_random_desc part = {dtype, distribution, 3, 4, 61, 1, 0, 0, 0};
   for (int64_t replica = 0; replica < 5; ++replica)
     fillRandom(Philox(3, 4), part, replica * part.count, &low, &high, joined.data() + replica * part.count);
   INFO("dtype " << dtype << " distribution " << distribution);

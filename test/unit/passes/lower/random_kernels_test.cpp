@@ -109,7 +109,7 @@ template <class T> void check(const HostKernels &kernels, const std::string &ker
   arguments.push_back(drawn.data());
   kernels.run(kernel, arguments);
 
-  const drt_random_desc desc = {draw.dtype, draw.distribution, 0, 0, draw.count, draw.perReplica, 0};
+  const drt_random_desc desc = {draw.dtype, draw.distribution, 0, 0, draw.count, draw.perReplica, 0, 0, 0};
   const drt::Philox generator =
       draw.stateless && !draw.keyed ? drt::statelessGenerator(seed) : drt::Philox(kKey, kLow, kHigh);
   drt::fillRandom(generator, desc, draw.perReplica ? replica * draw.count : 0, draw.all ? nullptr : &low,
