@@ -62,6 +62,13 @@ public:
   void readSlice(std::string_view name, int32_t dtype, const Shape &fullShape, const Shape &begin, const Shape &extent,
                  void *destination) const;
 
+  // The same, part after part, as it is read: take(data, at, bytes) is given bytes of the slice from byte `at` on,
+  // every byte once, in no particular order. Needs memory for a part alone. What is given comes before its checksum is
+  // known: where it is wrong, this throws in the end.
+  using Take = std::function<void(const char *data, int64_t at, int64_t bytes)>;
+  void readSliceInParts(std::string_view name, int32_t dtype, const Shape &fullShape, const Shape &begin,
+                        const Shape &extent, const Take &take) const;
+
   // The bytes of a scalar string.
   std::string readString(std::string_view name) const;
 
@@ -85,7 +92,12 @@ public:
   CheckpointWriter(const CheckpointWriter &) = delete;
   CheckpointWriter &operator=(const CheckpointWriter &) = delete;
 
+  // Fills `chunk` with `bytes` bytes of the tensor, from byte `at` on: for one after the other, kChunk at a time.
+  using Source = std::function<void(char *chunk, int64_t at, int64_t bytes)>;
+  static constexpr int64_t kChunk = int64_t(4) << 20;
+
   void add(const std::string &name, int32_t dtype, const Shape &shape, const void *data);
+  void add(const std::string &name, int32_t dtype, const Shape &shape, const Source &source);
 
   // A scalar string.
   void addString(const std::string &name, std::string_view text);
@@ -95,6 +107,8 @@ public:
   // reads no slices of float16: add such a tensor whole.
   void addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Shape &begin, const Shape &extent,
                 const void *data);
+  void addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Shape &begin, const Shape &extent,
+                const Source &source);
 
   // Makes the checkpoint readable: data to disk and renamed first, the index
   // last. An older checkpoint of that prefix is replaced; between its removal

@@ -122,9 +122,14 @@ struct CheckpointReader::Impl {
   std::vector<Piece> piecesOf(std::string_view name, const bundle::BundleEntryProto &entry) const;
 
   void readWhole(const Piece &piece, char *destination) const;
-  void readPart(const Piece &piece, const Region &wanted, char *destination) const;
+  // What of the piece is wanted: take(bytes, offset in what is wanted, count).
+  template <typename Visit> void readPart(const Piece &piece, const Region &wanted, Visit take) const;
   void verifyStrings(const Piece &piece) const;
   void verifySum(const Piece &piece, uint32_t crc) const;
+  // Calls read(piece) for each piece that has elements of `wanted`; throws where some are in none.
+  template <typename Read>
+  void forEachPiece(std::string_view name, int32_t dtype, const Shape &fullShape, const Region &wanted,
+                    Read read) const;
   // Calls visit(bytes, offset in the piece, count) for all of the piece's bytes.
   template <typename Visit> void stream(const Piece &piece, Visit visit) const;
 };
@@ -257,7 +262,8 @@ void CheckpointReader::Impl::readWhole(const Piece &piece, char *destination) co
   verifySum(piece, crc);
 }
 
-void CheckpointReader::Impl::readPart(const Piece &piece, const Region &wanted, char *destination) const {
+template <typename Visit>
+void CheckpointReader::Impl::readPart(const Piece &piece, const Region &wanted, Visit take) const {
   int64_t size = elementSize(piece.entry->dtype());
   RegionRuns runs(piece.region, wanted);
   int64_t from = 0, to = 0, left = 0; // the current run, in bytes
@@ -270,7 +276,7 @@ void CheckpointReader::Impl::readPart(const Piece &piece, const Region &wanted, 
   stream(piece, [&](const char *bytes, int64_t start, int64_t count) {
     while (more && from < start + count) {
       int64_t now = std::min(left, start + count - from);
-      memcpy(destination + to, bytes + (from - start), size_t(now));
+      take(bytes + (from - start), to, now);
       from += now, to += now, left -= now;
       if (left == 0)
         more = advance();
@@ -311,25 +317,43 @@ void CheckpointReader::read(std::string_view name, int32_t dtype, const Shape &s
   readSlice(name, dtype, shape, Shape(shape.size(), 0), shape, destination);
 }
 
-void CheckpointReader::readSlice(std::string_view name, int32_t dtype, const Shape &fullShape, const Shape &begin,
-                                 const Shape &extent, void *destination) const {
-  const bundle::BundleEntryProto &entry = impl->checkedEntry(name, dtype, fullShape);
-  Region wanted{begin, extent};
+template <typename Read>
+void CheckpointReader::Impl::forEachPiece(std::string_view name, int32_t dtype, const Shape &fullShape,
+                                          const Region &wanted, Read read) const {
+  const bundle::BundleEntryProto &entry = checkedEntry(name, dtype, fullShape);
   if (std::string error = regionError(fullShape, wanted); !error.empty())
     throw Error("variable '" + std::string(name) + "': " + error);
-  int64_t missing = shapeElements(extent);
-  for (const Impl::Piece &piece : impl->piecesOf(name, entry)) {
-    int64_t common = commonElements(piece.region, wanted);
+  int64_t missing = shapeElements(wanted.extent);
+  for (const Piece &piece : piecesOf(name, entry)) {
+    const int64_t common = commonElements(piece.region, wanted);
     missing -= common;
-    if (piece.region == wanted)
-      impl->readWhole(piece, static_cast<char *>(destination));
-    else if (common)
-      impl->readPart(piece, wanted, static_cast<char *>(destination));
+    if (common || piece.region == wanted)
+      read(piece);
   }
   // TensorFlow stores no element twice, so what is counted is what is covered.
   if (missing)
-    throw Error("checkpoint " + impl->prefix + " lacks " + std::to_string(missing) + " elements of variable '" +
+    throw Error("checkpoint " + prefix + " lacks " + std::to_string(missing) + " elements of variable '" +
                 std::string(name) + "' " + regionText(wanted) + ": not all of its slices were saved");
+}
+
+void CheckpointReader::readSlice(std::string_view name, int32_t dtype, const Shape &fullShape, const Shape &begin,
+                                 const Shape &extent, void *destination) const {
+  const Region wanted{begin, extent};
+  char *const to = static_cast<char *>(destination);
+  impl->forEachPiece(name, dtype, fullShape, wanted, [&](const Impl::Piece &piece) {
+    if (piece.region == wanted)
+      impl->readWhole(piece, to);
+    else
+      impl->readPart(piece, wanted,
+                     [to](const char *bytes, int64_t at, int64_t count) { memcpy(to + at, bytes, size_t(count)); });
+  });
+}
+
+void CheckpointReader::readSliceInParts(std::string_view name, int32_t dtype, const Shape &fullShape,
+                                        const Shape &begin, const Shape &extent, const Take &take) const {
+  const Region wanted{begin, extent};
+  impl->forEachPiece(name, dtype, fullShape, wanted,
+                     [&](const Impl::Piece &piece) { impl->readPart(piece, wanted, take); });
 }
 
 std::string CheckpointReader::readString(std::string_view name) const {

@@ -19,9 +19,6 @@
 namespace drt {
 namespace {
 
-// Summed up, then written while it is in the cache.
-constexpr int64_t kChunk = int64_t(4) << 20;
-
 std::string createFolder(const std::string &prefix) {
   std::error_code error;
   std::filesystem::create_directories(folderOf(prefix), error);
@@ -33,6 +30,21 @@ std::string createFolder(const std::string &prefix) {
 void setShape(bundle::TensorShapeProto *proto, const Shape &shape) {
   for (int64_t extent : shape)
     proto->add_dim()->set_size(extent);
+}
+
+// What is summed up is written while it is in the cache.
+using NextChunk = std::function<const char *(int64_t at, int64_t bytes)>;
+
+NextChunk chunksOf(const void *bytes) {
+  return [bytes](int64_t at, int64_t) { return static_cast<const char *>(bytes) + at; };
+}
+
+NextChunk chunksOf(const CheckpointWriter::Source &source) {
+  return [&source, buffer = std::vector<char>()](int64_t at, int64_t bytes) mutable {
+    buffer.resize(std::max(buffer.size(), size_t(bytes)));
+    source(buffer.data(), at, bytes);
+    return static_cast<const char *>(buffer.data());
+  };
 }
 
 } // namespace
@@ -51,15 +63,15 @@ struct CheckpointWriter::Impl {
     index.header.mutable_version()->set_producer(1);
   }
 
-  void store(const std::string &key, const std::string &name, int32_t dtype, const Shape &shape, const void *bytes);
+  void store(const std::string &key, const std::string &name, int32_t dtype, const Shape &shape, const NextChunk &next);
   void storeString(const std::string &name, std::string_view text);
   void addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Region &region,
-                const void *bytes);
+                const NextChunk &next);
   void checkCovered() const;
 };
 
 void CheckpointWriter::Impl::store(const std::string &key, const std::string &name, int32_t dtype, const Shape &shape,
-                                   const void *bytes) {
+                                   const NextChunk &next) {
   int64_t size = shapeElements(shape) * elementSize(dtype);
   if (name.empty() || name[0] == '\0' || size < 0 || !elementSize(dtype))
     throw Error("cannot write variable '" + name + "' as " + typeName(dtype) + shapeText(shape) + " to checkpoint " +
@@ -71,8 +83,8 @@ void CheckpointWriter::Impl::store(const std::string &key, const std::string &na
   entry.set_size(size);
   uint32_t crc = 0;
   for (int64_t at = 0; at < size; at += kChunk) {
-    const char *chunk = static_cast<const char *>(bytes) + at;
     auto count = size_t(std::min(kChunk, size - at));
+    const char *chunk = next(at, int64_t(count));
     crc = crc32c(crc, chunk, count);
     data.write(chunk, count);
   }
@@ -106,7 +118,7 @@ void CheckpointWriter::Impl::storeString(const std::string &name, std::string_vi
 }
 
 void CheckpointWriter::Impl::addSlice(const std::string &name, int32_t dtype, const Shape &fullShape,
-                                      const Region &region, const void *bytes) {
+                                      const Region &region, const NextChunk &next) {
   std::vector<Region> &stored = slices[name];
   for (const Region &other : stored)
     if (commonElements(other, region))
@@ -139,7 +151,7 @@ void CheckpointWriter::Impl::addSlice(const std::string &name, int32_t dtype, co
     extents.push_back({region.begin[axis], region.extent[axis]});
   }
   stored.push_back(region);
-  store(encodeSliceKey(name, extents), name, dtype, region.extent, bytes);
+  store(encodeSliceKey(name, extents), name, dtype, region.extent, next);
 }
 
 void CheckpointWriter::Impl::checkCovered() const {
@@ -160,19 +172,36 @@ CheckpointWriter::CheckpointWriter(const std::string &prefix) : impl(new Impl(pr
 CheckpointWriter::~CheckpointWriter() = default;
 
 void CheckpointWriter::add(const std::string &name, int32_t dtype, const Shape &shape, const void *data) {
-  impl->store(name, name, dtype, shape, data);
+  impl->store(name, name, dtype, shape, chunksOf(data));
+}
+
+void CheckpointWriter::add(const std::string &name, int32_t dtype, const Shape &shape, const Source &source) {
+  impl->store(name, name, dtype, shape, chunksOf(source));
 }
 
 void CheckpointWriter::addString(const std::string &name, std::string_view text) { impl->storeString(name, text); }
 
-void CheckpointWriter::addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Shape &begin,
-                                const Shape &extent, const void *data) {
+static Region checkedRegion(const std::string &name, const Shape &fullShape, const Shape &begin, const Shape &extent) {
   Region region{begin, extent};
   if (std::string error = regionError(fullShape, region); !error.empty())
     throw Error("variable '" + name + "': " + error);
+  return region;
+}
+
+void CheckpointWriter::addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Shape &begin,
+                                const Shape &extent, const void *data) {
+  const Region region = checkedRegion(name, fullShape, begin, extent);
   if (extent == fullShape)
     return add(name, dtype, fullShape, data);
-  impl->addSlice(name, dtype, fullShape, region, data);
+  impl->addSlice(name, dtype, fullShape, region, chunksOf(data));
+}
+
+void CheckpointWriter::addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Shape &begin,
+                                const Shape &extent, const Source &source) {
+  const Region region = checkedRegion(name, fullShape, begin, extent);
+  if (extent == fullShape)
+    return add(name, dtype, fullShape, source);
+  impl->addSlice(name, dtype, fullShape, region, chunksOf(source));
 }
 
 void CheckpointWriter::finish() {

@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "core/task.h"
+#include "core/shares.h"
 
+#include <algorithm>
 #include <cstdio>
 
 namespace drt {
@@ -24,8 +26,20 @@ static Error noShares(const drt_program &program, int32_t variable) {
                70);
 }
 
-void TaskRuntime::gatherShares(int32_t variable, void *) { throw noShares(program_, variable); }
-void TaskRuntime::scatterShares(int32_t variable, void *) { throw noShares(program_, variable); }
+void TaskRuntime::gatherPart(int32_t variable, Range, void *) { throw noShares(program_, variable); }
+void TaskRuntime::scatterPart(int32_t variable, Range, const void *) { throw noShares(program_, variable); }
+
+void TaskRuntime::gatherShares(int32_t variable, void *whole) {
+  const int64_t all = wholeBytes(program_.variables[variable]);
+  for (int64_t at = 0; at < all; at += partBytes)
+    gatherPart(variable, {at, std::min(at + partBytes, all)}, whole ? static_cast<char *>(whole) + at : nullptr);
+}
+
+void TaskRuntime::scatterShares(int32_t variable, const void *whole) {
+  const int64_t all = wholeBytes(program_.variables[variable]);
+  for (int64_t at = 0; at < all; at += partBytes)
+    scatterPart(variable, {at, std::min(at + partBytes, all)}, whole ? static_cast<const char *>(whole) + at : nullptr);
+}
 
 void TaskRuntime::serve(FeedReplica, int64_t) {
   throw Error(std::string("the program has servers that serve on their own, which target ") + program_.target +

@@ -13,6 +13,7 @@
 
 #include "collectives/communicator.h"
 #include "core/error.h"
+#include "core/ranges.h"
 #include "core/replica_use.h"
 #include "core/timeline.h"
 #include "drt/drt.h"
@@ -125,11 +126,15 @@ public:
   /// where each has its own.
   virtual void broadcastVariables() = 0;
 
-  /// All shares of a variable, whole, in task 0's `whole` (as many elements as its full_shape has; others may give
-  /// null). Every task calls it.
-  virtual void gatherShares(int32_t variable, void *whole);
-  /// The other way round: `whole` is task 0's, and must be there in every task; it is overwritten.
-  virtual void scatterShares(int32_t variable, void *whole);
+  /// Of a variable that the tasks hold in shares, or one of them alone, bytes of the whole: from those who have them to
+  /// task 0's `part`, which others may leave null. Every task calls it.
+  virtual void gatherPart(int32_t variable, Range bytes, void *part);
+  /// The other way round, from task 0's `part`.
+  virtual void scatterPart(int32_t variable, Range bytes, const void *part);
+  /// The same of all bytes, in parts of this many, so that no task needs room for more of another's.
+  static constexpr int64_t partBytes = int64_t(4) << 20;
+  void gatherShares(int32_t variable, void *whole);
+  void scatterShares(int32_t variable, const void *whole);
 
   // ---- Random numbers ----------------------------------------------------------
 

@@ -11,8 +11,6 @@
 #include "core/shares.h"
 #include "cpu/task.h"
 
-#include <cstring>
-
 namespace drt {
 
 Range CpuTask::partOf(int32_t rank, const drt_member &member) const {
@@ -21,44 +19,16 @@ Range CpuTask::partOf(int32_t rank, const drt_member &member) const {
   return layout_.shareOf(layout_.tasks[rank], member.count);
 }
 
-void CpuTask::gatherShares(int32_t index, void *whole) {
-  const drt_variable &variable = program_.variables[index];
-  if (variable.owner > 0)
-    return gatherOwned(variable, index, whole);
+void CpuTask::gatherPart(int32_t index, Range bytes, void *part) {
   if (communicator_)
     drain();
-  drt::gatherShares(variable, layout_, communicator_, variables_[index], whole);
+  drt::gatherPart(program_.variables[index], layout_, communicator_, variables_[index], bytes, part);
 }
 
-// The owner's, to whoever gives room for it.
-void CpuTask::gatherOwned(const drt_variable &variable, int32_t index, void *whole) {
-  const bool isOwner = isTask(variable.owner - 1);
-  void *data = isOwner ? variables_[index] : whole;
-  if (!data) {
-    shares_.resize(variable.bytes);
-    data = shares_.data();
-  }
-  if (communicator_) {
-    drain();
-    communicator_->describe(0, variable.name);
-    communicator_->broadcast(data, variable.bytes, variable.owner - 1);
-  }
-  if (isOwner && whole)
-    std::memcpy(whole, data, variable.bytes);
-}
-
-void CpuTask::scatterShares(int32_t index, void *whole) {
-  const drt_variable &variable = program_.variables[index];
+void CpuTask::scatterPart(int32_t index, Range bytes, const void *part) {
   if (communicator_)
     drain();
-  if (variable.owner == 0)
-    return drt::scatterShares(variable, layout_, communicator_, whole, variables_[index]);
-  if (communicator_) {
-    communicator_->describe(0, variable.name);
-    communicator_->broadcast(whole, variable.bytes, 0);
-  }
-  if (isTask(variable.owner - 1))
-    std::memcpy(variables_[index], whole, variable.bytes);
+  drt::scatterPart(program_.variables[index], layout_, communicator_, part, bytes, variables_[index]);
 }
 
 } // namespace drt

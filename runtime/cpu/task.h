@@ -55,8 +55,8 @@ public:
 
   void *variable(int32_t index) const override { return variables_[index]; }
   void broadcastVariables() override;
-  void gatherShares(int32_t variable, void *whole) override;
-  void scatterShares(int32_t variable, void *whole) override;
+  void gatherPart(int32_t variable, Range bytes, void *part) override;
+  void scatterPart(int32_t variable, Range bytes, const void *part) override;
 
   std::vector<RandomPosition> randomPositions() override { return replicas_[0]->randomStates.positions(); }
   void goOnDrawing(const std::vector<RandomPosition> &positions) override {

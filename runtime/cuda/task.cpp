@@ -184,14 +184,14 @@ void CudaTask::forEachShare(const std::function<void(DeviceReplica &, int32_t va
       copy(*replicas_[static_cast<size_t>(r)], i, static_cast<char *>(variable(i)) + r * program_.variables[i].bytes);
 }
 
-void CudaTask::gatherShares(int32_t index, void *whole) {
+void CudaTask::gatherPart(int32_t index, Range bytes, void *part) {
   awaitCommunication();
-  drt::gatherShares(program_.variables[index], layout(), communicator_, variable(index), whole);
+  drt::gatherPart(program_.variables[index], layout(), communicator_, variable(index), bytes, part);
 }
 
-void CudaTask::scatterShares(int32_t index, void *whole) {
+void CudaTask::scatterPart(int32_t index, Range bytes, const void *part) {
   awaitCommunication();
-  drt::scatterShares(program_.variables[index], layout(), communicator_, whole, variable(index));
+  drt::scatterPart(program_.variables[index], layout(), communicator_, part, bytes, variable(index));
 }
 
 const Layout &CudaTask::layout() {

@@ -39,8 +39,8 @@ public:
   void fetchVariables() override;
   void sendVariables() override;
   void broadcastVariables() override;
-  void gatherShares(int32_t variable, void *whole) override;
-  void scatterShares(int32_t variable, void *whole) override;
+  void gatherPart(int32_t variable, Range bytes, void *part) override;
+  void scatterPart(int32_t variable, Range bytes, const void *part) override;
 
   std::vector<RandomPosition> randomPositions() override;
   void goOnDrawing(const std::vector<RandomPosition> &positions) override;

@@ -596,7 +596,6 @@ void Trainer::save() {
   stopDeadline_->pause();
   if (!checkpoints_ && !hasSpread(program_))
     return;
-  const WholeVariables variables(*task_);
   if (!checkpoints_)
     return;
   // Before the checkpoint is there: a restart from it does not run these steps again.
@@ -606,13 +605,13 @@ void Trainer::save() {
     events_->flush();
   savedInput_ = inputPosition();
   checkpoint_ = checkpoints_->save(
-      updates(), [&](CheckpointWriter &writer) { saveVariables(variables, writer); },
+      updates(), [&](CheckpointWriter &writer) { saveVariables(*task_, &writer); },
       step_.feeder->batch() > 0 || stopped_ || program_.num_rng_states > 0 ? inputPositionText(savedInput_) : "");
 }
 
 void Trainer::markFinished() {
   if (!checkpoints_ || checkpoint_.empty())
-    return;
+    return saveVariables(*task_, nullptr);
   savedInput_.finished = runText(options_.command);
   try {
     CheckpointManager::writeInput(checkpoint_, inputPositionText(savedInput_));
@@ -626,11 +625,8 @@ void Trainer::finish() {
   stopDeadline_->pause();
   if (formsAgain_)
     return;
-  if (!options_.exportNpz.empty() && (first_ || hasSpread(program_))) {
-    const WholeVariables variables(*task_);
-    if (first_)
-      exportVariables(variables, options_.exportNpz);
-  }
+  if (!options_.exportNpz.empty() && (first_ || hasSpread(program_)))
+    exportVariables(*task_, options_.exportNpz);
   const double seconds = static_cast<double>(nowNs() - startNs_) * 1e-9;
   if (runReport_)
     runReport_->finish();

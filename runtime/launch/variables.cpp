@@ -118,26 +118,51 @@ bool hasSpread(const drt_program &program) {
   return std::any_of(program.variables, program.variables + program.num_variables, isSpread);
 }
 
-WholeVariables::WholeVariables(TaskRuntime &task) : task_(task), wholes_(task.program().num_variables) {
-  const drt_program &program = task.program();
-  const bool first = !task.communicator() || task.communicator()->rank() == 0;
-  task.fetchVariables();
-  for (int32_t i = 0; i < program.num_variables; ++i) {
-    const drt_variable &v = program.variables[i];
-    if (!isSpread(v))
-      continue;
-    if (first)
-      wholes_[i].resize(elementCount(wholeType(v)) * dtypeSize(v.type.dtype));
-    task.gatherShares(i, first ? wholes_[i].data() : nullptr);
-  }
+static bool isFirst(TaskRuntime &task) { return !task.communicator() || task.communicator()->rank() == 0; }
+
+// All of a variable's elements, in task 0; where the tasks do not all have it every task calls it.
+static const void *gatherWhole(TaskRuntime &task, int32_t variable, std::vector<char> &room) {
+  const drt_variable &v = task.program().variables[variable];
+  if (!isSpread(v))
+    return task.variable(variable);
+  room.resize(isFirst(task) ? elementCount(wholeType(v)) * dtypeSize(v.type.dtype) : 0);
+  task.gatherShares(variable, isFirst(task) ? room.data() : nullptr);
+  return room.data();
 }
 
-const void *WholeVariables::data(int32_t variable) const {
-  return isSpread(task_.program().variables[variable]) ? wholes_[variable].data() : task_.variable(variable);
-}
+// Of a spread variable, what task 0 reads of it goes at once to those who hold it: it says which part comes next.
+class PartsOut {
+public:
+  PartsOut(TaskRuntime &task, int32_t variable) : task_(task), variable_(variable) {}
+  /// In task 0.
+  void send(const char *data, int64_t at, int64_t bytes) {
+    for (int64_t sent = 0; sent < bytes; sent += TaskRuntime::partBytes)
+      announce({at + sent, at + std::min(sent + TaskRuntime::partBytes, bytes)}, data + sent);
+  }
+  void end() { announce({0, 0}, nullptr); }
+  /// In the others, until the end.
+  void receive() {
+    while (announce({0, 0}, nullptr)) {
+    }
+  }
+
+private:
+  bool announce(Range part, const char *data) {
+    if (Communicator *communicator = task_.communicator()) {
+      communicator->describe(0, task_.program().variables[variable_].name);
+      communicator->broadcast(&part, sizeof part, 0);
+    }
+    if (!part.empty())
+      task_.scatterPart(variable_, part, data);
+    return !part.empty();
+  }
+
+  TaskRuntime &task_;
+  const int32_t variable_;
+};
 
 void restoreVariables(TaskRuntime &task, const std::string &prefix) {
-  const bool first = !task.communicator() || task.communicator()->rank() == 0;
+  const bool first = isFirst(task);
   std::optional<CheckpointReader> opened;
   std::optional<ObjectKeys> keys;
   if (first) {
@@ -146,62 +171,95 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
   }
   task.fetchVariables(); // what a checkpoint does not hold keeps its value
   forEachSaved(task.program(), [&](const drt_variable &v, int32_t i) {
-    const drt_type type = wholeType(v);
-    std::vector<char> spread(isSpread(v) ? elementCount(type) * dtypeSize(type.dtype) : 0);
-    void *const data = isSpread(v) ? spread.data() : task.variable(i);
-    if (first) {
-      Place place = placeInCheckpoint(v);
-      // A slice of the graph's own has its name where it was not saved by the graph's saver.
-      if (place.key != v.name && place.isSlice && !opened->find(place.key) && opened->find(v.name))
-        place = placeByName(v);
-      const std::string key = keys->find(v.name, place.key);
-      const Shape shape = extents(type.shape, type.rank);
-      if (place.isSlice)
-        opened->readSlice(key, type.dtype, place.whole, place.begin, shape, data);
-      else
-        opened->read(key, type.dtype, shape, data);
+    PartsOut parts(task, i);
+    if (!first) {
+      if (isSpread(v))
+        parts.receive();
+      return;
     }
-    if (isSpread(v))
-      task.scatterShares(i, data);
+    const drt_type type = wholeType(v);
+    Place place = placeInCheckpoint(v);
+    // A slice of the graph's own has its name where it was not saved by the graph's saver.
+    if (place.key != v.name && place.isSlice && !opened->find(place.key) && opened->find(v.name))
+      place = placeByName(v);
+    const std::string key = keys->find(v.name, place.key);
+    const Shape shape = extents(type.shape, type.rank);
+    const Shape whole = place.isSlice ? place.whole : shape,
+                begin = place.isSlice ? place.begin : Shape(shape.size(), 0);
+    if (!isSpread(v))
+      return opened->readSlice(key, type.dtype, whole, begin, shape, task.variable(i));
+    opened->readSliceInParts(key, type.dtype, whole, begin, shape,
+                             [&](const char *data, int64_t at, int64_t bytes) { parts.send(data, at, bytes); });
+    parts.end();
   });
   task.sendVariables();
 }
 
-void saveVariables(const WholeVariables &variables, CheckpointWriter &writer) {
+void saveVariables(TaskRuntime &task, CheckpointWriter *writer) {
   Wholes wholes;
   std::set<std::string> saved;
-  forEachSaved(variables.task().program(), [&](const drt_variable &v, int32_t i) {
+  task.fetchVariables();
+  forEachSaved(task.program(), [&](const drt_variable &v, int32_t i) {
     const drt_type type = wholeType(v);
     const Place place = placeInCheckpoint(v);
     const Shape shape = extents(type.shape, type.rank);
     saved.insert(place.key);
     // TensorFlow reads no slices of float16.
-    if (place.isSlice && type.dtype == DRT_F16)
-      put(wholes, place, type, variables.data(i));
+    if (place.isSlice && type.dtype == DRT_F16) {
+      std::vector<char> room;
+      const void *data = gatherWhole(task, i, room);
+      if (writer)
+        put(wholes, place, type, data);
+      return;
+    }
+    if (!writer) {
+      if (isSpread(v))
+        task.gatherShares(i, nullptr);
+      return;
+    }
+    static_assert(CheckpointWriter::kChunk == TaskRuntime::partBytes, "what task 0 asks for is what others give");
+    const CheckpointWriter::Source source = [&](char *chunk, int64_t at, int64_t bytes) {
+      task.gatherPart(i, {at, at + bytes}, chunk);
+    };
+    if (place.isSlice && isSpread(v))
+      writer->addSlice(place.key, type.dtype, place.whole, place.begin, shape, source);
     else if (place.isSlice)
-      writer.addSlice(place.key, type.dtype, place.whole, place.begin, shape, variables.data(i));
+      writer->addSlice(place.key, type.dtype, place.whole, place.begin, shape, task.variable(i));
+    else if (isSpread(v))
+      writer->add(place.key, type.dtype, shape, source);
     else
-      writer.add(place.key, type.dtype, shape, variables.data(i));
+      writer->add(place.key, type.dtype, shape, task.variable(i));
   });
-  writeAll(writer, wholes);
+  if (!writer)
+    return;
+  writeAll(*writer, wholes);
   if (const std::string_view objects = objectGraph(); !objects.empty())
-    writer.addString(std::string(kObjectGraphKey), keepSaved(objects, saved));
+    writer->addString(std::string(kObjectGraphKey), keepSaved(objects, saved));
 }
 
-void exportVariables(const WholeVariables &variables, const std::string &path) {
-  const drt_program &program = variables.task().program();
-  NpzWriter writer(path);
+void exportVariables(TaskRuntime &task, const std::string &path) {
+  const drt_program &program = task.program();
+  std::optional<NpzWriter> writer;
+  if (isFirst(task))
+    writer.emplace(path);
   Wholes wholes;
+  task.fetchVariables();
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &v = program.variables[i];
     const drt_type type = wholeType(v);
+    std::vector<char> room;
+    const void *data = gatherWhole(task, i, room);
+    if (!writer)
+      continue;
     if (const Place place = placeByName(v); place.isSlice)
-      put(wholes, place, type, variables.data(i));
+      put(wholes, place, type, data);
     else
-      writer.add(v.name, type.dtype, extents(type.shape, type.rank), variables.data(i));
+      writer->add(v.name, type.dtype, extents(type.shape, type.rank), data);
   }
-  writeAll(writer, wholes);
-  writer.finish();
+  if (!writer)
+    return;
+  writeAll(*writer, wholes);
+  writer->finish();
 }
 
 } // namespace drt

@@ -20,30 +20,16 @@ class CheckpointWriter;
 /// every task calls it, and task 0 alone reads.
 void restoreVariables(TaskRuntime &task, const std::string &prefix);
 
-/// Variables that the tasks hold in shares, or one of them alone, put together in task 0. Every task makes one at the
-/// same time.
-class WholeVariables {
-public:
-  explicit WholeVariables(TaskRuntime &task);
-
-  /// A variable's elements: the task's own memory where every task has it.
-  const void *data(int32_t variable) const;
-
-  const TaskRuntime &task() const { return task_; }
-
-private:
-  const TaskRuntime &task_;
-  std::vector<std::vector<char>> wholes_; // by variable; empty where every task has it
-};
-
 /// Whether some variable is held in shares, or by one task alone.
 bool hasSpread(const drt_program &program);
 
-/// Adds every saved variable under its name in the original graph.
-void saveVariables(const WholeVariables &variables, CheckpointWriter &writer);
+/// Adds every saved variable under its name in the original graph. Where variables are not in every task every task
+/// calls it, and task 0 alone has a `writer`; what others hold goes by it part after part.
+void saveVariables(TaskRuntime &task, CheckpointWriter *writer);
 
-/// Writes all variables, whole, as an .npz.
-void exportVariables(const WholeVariables &variables, const std::string &path);
+/// Writes all variables, whole, as an .npz, in task 0; called as saveVariables. What is in shards is put together
+/// there.
+void exportVariables(TaskRuntime &task, const std::string &path);
 
 } // namespace drt
 

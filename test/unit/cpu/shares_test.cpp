@@ -112,14 +112,24 @@ void checkTraining(const Program &plan, int32_t replicas, int32_t tasks) {
         task.gatherShares(2 + v, t == 0 ? whole.data() : nullptr);
         if (t == 0)
           compare(whole.data(), m[v]);
+        // Task 0 alone has the whole.
         for (float &element : whole)
           element *= 2;
-        task.scatterShares(2 + v, whole.data());
+        task.scatterShares(2 + v, t == 0 ? whole.data() : nullptr);
         std::fill(whole.begin(), whole.end(), -1.0f);
-        task.gatherShares(2 + v, whole.data());
+        task.gatherShares(2 + v, t == 0 ? whole.data() : nullptr);
         for (float &element : whole)
           element /= 2;
-        compare(whole.data(), m[v]);
+        if (t == 0)
+          compare(whole.data(), m[v]);
+        // A part that begins and ends within shares.
+        const Range part = {sizes[v] / 3 * 4, sizes[v] * 4 - 4};
+        std::vector<float> some(static_cast<size_t>(part.size() / 4));
+        task.gatherPart(2 + v, part, t == 0 ? some.data() : nullptr);
+        for (float &element : some)
+          element /= 2;
+        if (t == 0)
+          compare(some.data(), {m[v].begin() + part.begin / 4, m[v].begin() + part.end / 4});
       }
     });
   for (std::thread &thread : threads)
