@@ -143,7 +143,11 @@ int64_t CompressionAttr::getKept(int64_t count) const {
   return std::clamp<int64_t>(kept, std::min<int64_t>(1, count), count);
 }
 
-bool isCollective(Operation *op) { return op->hasTrait<Collective>(); }
+bool isCollective(Operation *op) {
+  if (auto pull = llvm::dyn_cast<PullRowsOp>(op))
+    return pull.getBucket().has_value();
+  return op->hasTrait<Collective>();
+}
 
 int64_t getReplicas(ModuleOp module) {
   auto topology = module.lookupSymbol<TopologyOp>(kCluster);
@@ -513,6 +517,18 @@ LogicalResult PullOp::verify() {
   if (!dfg::isHandle(getHandle().getType()))
     return emitOpError() << "pulls " << getHandle().getType() << ", which is no variable";
   return verifyElements(*this, getHandle().getType(), getValue().getType());
+}
+
+LogicalResult PullRowsOp::inferShapes(dfg::ShapeContext &context) {
+  auto ref = llvm::dyn_cast<dfg::RefType>(getHandle().getType());
+  auto table = ref ? llvm::dyn_cast<RankedTensorType>(ref.getValueType()) : RankedTensorType();
+  auto sizes = context.getShape(getIndices());
+  if (!table || table.getRank() == 0 || !sizes)
+    return success();
+  for (int64_t size : table.getShape().drop_front())
+    sizes->push_back(ShapedType::isDynamic(size) ? dfg::Dim() : dfg::Dim(size));
+  context.setShape(getRows(), std::move(*sizes));
+  return success();
 }
 
 LogicalResult PullRowsOp::verify() {

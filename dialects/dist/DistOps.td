@@ -390,9 +390,15 @@ def DIST_PullOp : Op<DIST_Dialect, "pull", [DIST_OfServers]> {
   let assemblyFormat = "$handle `from` $place (`proxy` $proxy^)? attr-dict `:` type($handle) `->` type($value)";
   let hasVerifier = 1;
 }
-def DIST_PullRowsOp : Op<DIST_Dialect, "pull_rows", [DIST_OfServers]> {
+def DIST_PullRowsOp : Op<DIST_Dialect, "pull_rows", [DIST_OfServers, DeclareOpInterfaceMethods<DFG_ShapeInterface>]> {
   let summary = "Rows of a variable from the server that holds it";
-  let arguments = (ins Arg<AnyType, "", [MemRead]>:$handle, AnyTensor:$indices, DIST_PlaceAttr:$place);
+  let description = [{
+    Where servers are workers of an executable, all replicas ask the owner in the same place of their step: it is a collective, with a `bucket`.
+    ```mlir
+    %rows = dist.pull_rows %table[%ids] from <"worker" 1> {bucket = 0 : i32} : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
+    ```
+  }];
+  let arguments = (ins Arg<AnyType, "", [MemRead]>:$handle, AnyTensor:$indices, DIST_PlaceAttr:$place, OptionalAttr<I32Attr>:$bucket);
   let results = (outs AnyTensor:$rows);
   let assemblyFormat = "$handle `[` $indices `]` `from` $place attr-dict `:` functional-type(operands, results)";
   let hasVerifier = 1;

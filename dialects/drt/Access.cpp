@@ -92,8 +92,19 @@ SmallVector<Access> SparseUpdateOp::getAccesses() {
                                           : Extent{Extent::Rows, row}));
   accesses.push_back(read(getIndices()));
   accesses.push_back(read(getValues()));
+  if (getOwner())
+    for (Access &access : accesses)
+      access.owner = static_cast<int64_t>(*getOwner());
   return accesses;
 }
+
+// The owner's communication reads the variable between the arrival of all its replicas and the departure of the first.
+SmallVector<Access> PullRowsOp::getAccesses() {
+  return {read(getIndices()),
+          {.variable = getVariableAttr(), .byRuntime = true, .owner = static_cast<int64_t>(getOwner())}};
+}
+bool PullRowsOp::meetsBefore() { return true; }
+bool PullRowsOp::meetsAfter() { return true; }
 
 SmallVector<Access> MatmulUpdateOp::getAccesses() {
   auto a = cast<RankedTensorType>(getA().getType()), b = cast<RankedTensorType>(getB().getType());

@@ -303,6 +303,20 @@ class DRT_DistAttr<string mnemonic> : Attr<CPred<"$_self.getAbstractAttribute().
   let returnType = "::mlir::Attribute";
   let convertFromStorage = "$_self";
 }
+def DRT_PullRowsOp : DRT_Placed<"pull_rows", [DRT_Scope<"rows">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser,
+                                              DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
+  let hasVerifier = 1;
+  let summary = "Rows of a variable that one task alone holds (drt_pull_rows)";
+  let description = [{
+    All replicas of all tasks come here: a bucket of its own, which is started and waited for at once. An index that names no row, as padding does, gives zeros.
+    ```mlir
+    %rows = drt.pull_rows @table[%ids] from 1 bucket 0 : (tensor<8xi32>) -> tensor<8x4xf32>
+    ```
+  }];
+  let arguments = !con((ins FlatSymbolRefAttr:$variable, DRT_Tensor:$indices, I64Attr:$owner, I32Attr:$bucket), placed);
+  let results = (outs DRT_Tensor:$rows);
+  let assemblyFormat = "$variable `[` $indices `]` `from` $owner `bucket` $bucket attr-dict `:` functional-type(operands, results)";
+}
 def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [DRT_Synchronizes, DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "This replica's gradients of a bucket are written";
@@ -383,9 +397,11 @@ def DRT_SparseUpdateOp : DRT_Op<"sparse_update", [DRT_Scope<"update">, MemoryEff
 
     Rows that occur several times are updated in the order of their positions. For devices `drt-row-kernels` says how threads know it: indices are
     `distinct`, or `sorted`, which is `tensor<2 x count>`: the rows' numbers in their order, and then which index each was.
+
+    With `owner` the replicas of that task update, and those of others do nothing.
   }];
   let arguments = (ins FlatSymbolRefAttr:$kernel, DRT_Updated:$variables, I64Attr:$depth, DRT_Tensor:$indices, DRT_Tensor:$values,
-                       Variadic<DRT_Tensor>:$arguments, UnitAttr:$sorted, UnitAttr:$distinct);
+                       Variadic<DRT_Tensor>:$arguments, UnitAttr:$sorted, UnitAttr:$distinct, OptionalAttr<I64Attr>:$owner);
   let extraClassDeclaration = [{
     /// How many rows `values` has.
     int64_t getNumRows();

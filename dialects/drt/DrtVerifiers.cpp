@@ -473,6 +473,15 @@ int64_t SparseUpdateOp::getNumRows() {
   return countOf(getIndices()) / (getSorted() ? 2 : static_cast<int64_t>(getDepth()));
 }
 
+LogicalResult PullRowsOp::verify() {
+  Type element = typeOf(getIndices()).getElementType();
+  if (!element.isInteger(32) && !element.isInteger(64))
+    return emitOpError() << "has indices " << getIndices().getType() << "; they are of 32 or 64 bits";
+  if (static_cast<int64_t>(getOwner()) < 0 || static_cast<int32_t>(getBucket()) < 0)
+    return emitOpError("has a negative owner or bucket");
+  return success();
+}
+
 LogicalResult SparseUpdateOp::verify() {
   const auto depth = static_cast<int64_t>(getDepth());
   if (failed(expectBetween(*this, "depth", depth, 1, DRT_MAX_INDEX_DEPTH)))
@@ -480,6 +489,8 @@ LogicalResult SparseUpdateOp::verify() {
   Type element = typeOf(getIndices()).getElementType();
   if (!element.isInteger(32) && !element.isInteger(64))
     return emitOpError() << "has indices " << getIndices().getType() << "; they are of 32 or 64 bits";
+  if (static_cast<int64_t>(getOwner().value_or(0)) < 0)
+    return emitOpError("has a negative owner");
   if (getSorted() && getDistinct())
     return emitOpError("has indices that are sorted and distinct; it is one of both");
   if (getSorted() && (typeOf(getIndices()).getRank() != 2 || typeOf(getIndices()).getDimSize(0) != 2))

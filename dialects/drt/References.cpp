@@ -108,6 +108,24 @@ LogicalResult PullOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult PullRowsOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<VariableOp> variable = findVariable(*this, getVariableAttr(), symbols);
+  if (failed(variable))
+    return failure();
+  auto table = llvm::cast<RankedTensorType>(variable->getType()),
+       rows = llvm::cast<RankedTensorType>(getRows().getType());
+  const int64_t count = llvm::cast<RankedTensorType>(getIndices().getType()).getNumElements();
+  if (table.getRank() == 0 || table.getElementType() != rows.getElementType() ||
+      ShapedType::getNumElements(table.getShape().drop_front()) * count != rows.getNumElements())
+    return (emitOpError() << "takes " << rows << " of variable " << getVariableAttr() << ", as " << count << " rows")
+               .attachNote(variable->getLoc())
+           << "it is " << table;
+  if (static_cast<int64_t>(variable->getOwner().value_or(-1)) != static_cast<int64_t>(getOwner()))
+    return emitOpError() << "pulls rows from task " << getOwner() << ", which does not alone hold variable "
+                         << getVariableAttr();
+  return verifyTasks(*this, toArray(getOwner()));
+}
+
 LogicalResult AllReduceStartOp::verifySymbolUses(SymbolTableCollection &) {
   return verifyTasks(*this, getOwners().value_or(ArrayRef<int64_t>()));
 }
@@ -132,6 +150,8 @@ LogicalResult UpdateGroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 // An index names the first axes of each.
 LogicalResult SparseUpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(verifyTasks(*this, toArray(getOwner()))))
+    return failure();
   const auto depth = static_cast<int64_t>(getDepth()), rows = getNumRows();
   for (auto name : getVariables().getAsRange<FlatSymbolRefAttr>()) {
     FailureOr<VariableOp> variable = findVariable(*this, name, symbols);

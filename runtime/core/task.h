@@ -88,6 +88,11 @@ public:
     wait();
   }
 
+  /// Where such an entry reads rows that other tasks hold (DRT_BUCKET_PULL_ROWS), those call `answer` meanwhile, which
+  /// returns when task 0 has called `endAlone` behind its last run.
+  virtual void answer(const drt_entry &) {}
+  virtual void endAlone(const drt_entry &) {}
+
   /// Where servers serve on their own (drt_program.servers): begins the replicas' steps, each at its own pace. From
   /// then on enqueueing the entry "step" lets one more update happen, and wait waits for it. `feed` gives local replica
   /// r the feeds of its own step k, counted from 0 here, or where r is the number of local replicas, the server those

@@ -160,6 +160,12 @@ void drt_all_reduce_start(drt_replica *r, int32_t bucket) {
   replica.task().startBucket(replica, bucket);
 }
 
+void drt_pull_rows(drt_replica *r, int32_t bucket, const void *indices, void *rows) {
+  Replica &replica = Replica::of(r);
+  if (!replica.task().pullRows(replica, bucket, indices, rows))
+    replica.escape();
+}
+
 void drt_all_reduce_wait(drt_replica *r, int32_t bucket) {
   Replica &replica = Replica::of(r);
   if (!replica.task().waitBucket(replica, bucket))

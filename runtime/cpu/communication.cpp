@@ -59,6 +59,12 @@ void CpuTask::communicate(const Job &job) {
   for (int32_t i = 0; i < job.entry->num_buckets; ++i) {
     const drt_bucket &plan = job.entry->buckets[i];
     Bucket &state = bucket(*job.entry, i);
+    if (job.answers) {
+      communicator_->describe(job.step, plan.name);
+      if (plan.kind == DRT_BUCKET_PULL_ROWS)
+        pullRows(plan, false);
+      continue;
+    }
     // Its values come while owners still update others, behind which they start the bucket.
     if (plan.kind == DRT_BUCKET_GATHER && plan.pipelined && pipeline_->isMoving()) {
       const Span span(communicationRow_.get(), plan.name, "all_gather", job.step);
@@ -100,6 +106,10 @@ void CpuTask::communicate(const drt_bucket &plan, Bucket &state, int64_t step) {
     const Span span(row, plan.name, "all_gather", step);
     return gatherRows(plan);
   }
+  if (plan.kind == DRT_BUCKET_PULL_ROWS) {
+    const Span span(row, plan.name, "pull", step);
+    return pullRows(plan, true);
+  }
   // The replicas are done with their contributions, so replica 0's part of its
   // arena takes the sum: no buffer beside it, and updates read it where it lies.
   const Replica &first = *replicas_[0];
@@ -134,6 +144,20 @@ void CpuTask::gatherRows(const drt_bucket &plan) {
     if (const drt_task &sender = program_.tasks[task]; sender.num_replicas > 0)
       parts.push_back({{joined + sender.first_replica * bytes, sender.num_replicas * bytes}});
   communicator_->all_gather_pieces(parts);
+}
+
+void CpuTask::pullRows(const drt_bucket &plan, bool asks) {
+  const drt_member &member = plan.members[0];
+  const drt_variable &variable = program_.variables[member.variable];
+  const RowExchange::Table table = {static_cast<const char *>(variables_[member.variable]),
+                                    member.count / member.columns, member.columns * dtypeSize(variable.type.dtype)};
+  std::vector<RowExchange::Request> requests;
+  for (int32_t i = 0; asks && i < config_.localReplicas; ++i)
+    requests.push_back({replicas_[i]->pulled.indices, replicas_[i]->pulled.rows});
+  std::vector<int64_t> replicas;
+  for (const Layout::Task &task : layout_.tasks)
+    replicas.push_back(task.replicas);
+  rowExchange_.pull(*communicator_, static_cast<int>(member.owner - 1), table, plan, replicas, requests);
 }
 
 void CpuTask::post(Job job) {

@@ -107,6 +107,12 @@ public:
       delays->pause();
   }
 
+  // What the replica asks for in drt_pull_rows.
+  struct {
+    const void *indices = nullptr;
+    void *rows = nullptr;
+  } pulled;
+
   const drt_entry *entry = nullptr; // that runs
   int64_t version = 0;              // of the variables that it pulled: updates that they have seen
 

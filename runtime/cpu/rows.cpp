@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "core/dtype.h"
-#include "cpu/replica.h"
+#include "cpu/task.h"
 #include "drt/drt.h"
 
 #include <algorithm>
@@ -270,6 +270,8 @@ void drt_scatter(drt_replica *r, const drt_scatter_desc *d, const void *initial,
 void drt_sparse_update(drt_replica *r, const drt_sparse_update_desc *d, const void *indices, const void *values,
                        drt_range_kernel kernel, void *const *arguments) {
   Replica &replica = Replica::of(r);
+  if (d->owner > 0 && !replica.task().isTask(static_cast<int32_t>(d->owner - 1)))
+    return;
   // Only the replica's own thread can leave the entry.
   for (int64_t i = 0; replica.cores.size() > 1 && i < d->rows.count; ++i)
     sliceOf(r, d->rows, indices, i);

@@ -184,6 +184,11 @@ void CpuTask::enqueue(const drt_entry &entry, int64_t step) {
 }
 
 void CpuTask::run(const drt_entry &entry, int64_t step) {
+  if (!joint_ && pullsRows(entry)) {
+    agreeToRun(entry, true);
+    TaskRuntime::run(entry, step);
+    return drain();
+  }
   if (!joint_)
     return TaskRuntime::run(entry, step);
   if (entry.num_buckets > 0)
@@ -198,6 +203,30 @@ void CpuTask::run(const drt_entry &entry, int64_t step) {
   replica.local_index = replica.global_index;
   replica.local_replicas = config_.numReplicas;
   alone_ = false;
+}
+
+bool CpuTask::pullsRows(const drt_entry &entry) const {
+  return communicator_ && std::any_of(entry.buckets, entry.buckets + entry.num_buckets,
+                                      [](const drt_bucket &bucket) { return bucket.kind == DRT_BUCKET_PULL_ROWS; });
+}
+
+bool CpuTask::agreeToRun(const drt_entry &entry, bool runs) {
+  drain();
+  communicator_->describe(0, entry.name);
+  communicator_->broadcast(&runs, sizeof runs, 0);
+  return runs;
+}
+
+void CpuTask::answer(const drt_entry &entry) {
+  while (pullsRows(entry) && agreeToRun(entry, false)) {
+    post({&entry, 0, 0, /*answers=*/true});
+    drain();
+  }
+}
+
+void CpuTask::endAlone(const drt_entry &entry) {
+  if (pullsRows(entry))
+    agreeToRun(entry, false);
 }
 
 // As replicas of one task begin together: nobody reads any more what this run overwrites. Feeds, which others read as
@@ -340,6 +369,22 @@ void CpuTask::startBucket(Replica &replica, int32_t index) {
   bucket(*replica.entry, index).started.add(1);
   if (joint_)
     joint_->started(entryIndex(*replica.entry), index).add(1);
+}
+
+bool CpuTask::pullRows(Replica &replica, int32_t index, const void *indices, void *rows) {
+  replica.pulled = {indices, rows};
+  if (communicator_) {
+    startBucket(replica, index);
+    return waitBucket(replica, index);
+  }
+  // All is here, and of an evaluation that writes nothing.
+  const drt_bucket &plan = replica.entry->buckets[index];
+  const drt_member &member = plan.members[0];
+  const int64_t rowBytes = member.columns * dtypeSize(program_.variables[member.variable].type.dtype);
+  const auto *table = static_cast<const char *>(variables_[member.variable]);
+  takeRows(plan, member.count / member.columns, rowBytes, {indices, rows},
+           [&](int64_t row) { return table + row * rowBytes; });
+  return true;
 }
 
 bool CpuTask::waitBucket(Replica &replica, int32_t index) {

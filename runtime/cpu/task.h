@@ -14,6 +14,7 @@
 #include "cpu/joint_memory.h"
 #include "cpu/pipeline.h"
 #include "cpu/replica.h"
+#include "cpu/row_exchange.h"
 #include "cpu/served_replicas.h"
 #include "drt/drt.h"
 
@@ -35,6 +36,8 @@ public:
   void setFeed(int32_t feed, const void *share0, int64_t shareBytes) override;
   void enqueue(const drt_entry &entry, int64_t step) override;
   void run(const drt_entry &entry, int64_t step) override;
+  void answer(const drt_entry &entry) override;
+  void endAlone(const drt_entry &entry) override;
   void wait() override;
   int32_t stepsAhead() const override { return served_ ? servedAhead : 0; }
   const void *fetched(int32_t localReplica, const drt_fetch &fetch) const override {
@@ -95,10 +98,13 @@ public:
 
   bool barrier(Replica &replica);
   void startBucket(Replica &replica, int32_t bucket);
+  /// False where the task failed meanwhile.
+  bool pullRows(Replica &replica, int32_t bucket, const void *indices, void *rows);
   bool waitBucket(Replica &replica, int32_t bucket);
   /// Whether other tasks have replicas whose memory this one does not reach.
   bool isApart() const { return communicator_ && !joint_; }
-  bool isTask(int32_t number) const { return layout_.rank == number; }
+  /// Whether this is the plan's task of that number; who has no other tasks is all of them.
+  bool isTask(int32_t number) const { return !communicator_ || layout_.rank == number; }
 
   /// Whether the bucket that runs lies reduced in replica 0's arena after waitBucket.
   bool reducedByCommunicator(const Replica &replica, int32_t bucket) { return isApart() && !exchange(replica, bucket); }
@@ -140,6 +146,7 @@ private:
     const drt_entry *entry; // its buckets; null: the sum
     uint32_t run;
     int64_t step;
+    bool answers = false; // another task alone runs it
   };
 
   void awaitServed();
@@ -164,9 +171,14 @@ private:
     return pieces;
   }
   void gatherRows(const drt_bucket &plan);
-  void gatherOwned(const drt_variable &variable, int32_t index, void *whole);
+  /// `asks`: whether this task's replicas do; else it only answers.
+  void pullRows(const drt_bucket &plan, bool asks);
   Layout findLayout();
   bool needsLayout() const;
+  /// Whether an entry asks other tasks for rows.
+  bool pullsRows(const drt_entry &entry) const;
+  /// Task 0 says whether it runs the entry once more.
+  bool agreeToRun(const drt_entry &entry, bool runs);
   void post(Job job);
   void drain();
   // Of the communication thread, in a test.
@@ -185,8 +197,8 @@ private:
 
   std::vector<Memory> memory_; // what newMemory gave that is this task's alone
   char *variableMemory_ = nullptr;
-  int64_t sharedBytes_ = 0;  // of the variables that every task has; what is the task's own lies behind
-  std::vector<char> shares_; // what its owner sends
+  int64_t sharedBytes_ = 0; // of the variables that every task has; what is the task's own lies behind
+  RowExchange rowExchange_; // the communication thread's
   std::vector<void *> variables_;
   char *arenaMemory_ = nullptr;
   // That the constructing thread ran on; threads of replicas' teams read it as they begin, which may be late.

@@ -173,6 +173,8 @@ std::string wayText(const drt_program &program, const drt_bucket &bucket) {
   // Where a task has its host for itself, so that all goes over the network.
   const bool inPieces = bucket.pipelined && countHosts(program) == static_cast<size_t>(program.num_tasks);
   const std::string owners = ownersText(program, bucket) + (inPieces ? ", in pieces" : "");
+  if (bucket.kind == DRT_BUCKET_PULL_ROWS)
+    return "rows pulled from " + owners;
   if (bucket.kind == DRT_BUCKET_GATHER)
     return owners.empty() ? "gather" : "pulled from " + owners;
   std::string text = bucket.reduction == DRT_REDUCE_MEAN ? "mean" : "sum";
@@ -183,6 +185,14 @@ std::string wayText(const drt_program &program, const drt_bucket &bucket) {
   if (!owners.empty())
     return text + ", pushed to " + owners;
   return text + (bucket.kind == DRT_BUCKET_REDUCE_SCATTER ? ", a share each" : algorithmText(program, bucket));
+}
+
+// Of a replica; of rows that are pulled all, which are fewer where some are equal.
+int64_t bytesOf(const drt_program &program, const drt_bucket &bucket) {
+  if (bucket.kind != DRT_BUCKET_PULL_ROWS)
+    return bucket.count * dtypeSize(bucket.dtype);
+  const drt_member &table = bucket.members[0];
+  return bucket.count * table.columns * dtypeSize(program.variables[table.variable].type.dtype);
 }
 
 // What compressors keep from step to step, a replica.
@@ -207,8 +217,9 @@ std::string bucketsText(const drt_program &program, const drt_entry &entry) {
     std::string members;
     for (int32_t m = 0; m < bucket.num_members; ++m)
       members += (m ? ", " : "") + std::string(bucket.members[m].name);
-    table.add({bucket.name, wayText(program, bucket), bucket.kind == DRT_BUCKET_GATHER ? "" : dtypeName(bucket.dtype),
-               bytesText(bucket.count * dtypeSize(bucket.dtype)), members});
+    const bool isOfVariables = bucket.kind == DRT_BUCKET_GATHER || bucket.kind == DRT_BUCKET_PULL_ROWS;
+    table.add({bucket.name, wayText(program, bucket), isOfVariables ? "" : dtypeName(bucket.dtype),
+               bytesText(bytesOf(program, bucket)), members});
   }
   return std::string("\nSynchronized in ") + entry.name + ", in this order\n" + table.text();
 }
@@ -289,6 +300,30 @@ static int64_t residentBytes() {
   return static_cast<int64_t>(resident) * sysconf(_SC_PAGESIZE);
 }
 
+// Of the variables, what a task has memory for.
+static int64_t variableBytes(const drt_program &program, int32_t task) {
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < program.num_variables; ++i) {
+    const drt_variable &variable = program.variables[i];
+    const bool isElsewhere = variable.owner > 0 && variable.owner - 1 != task;
+    bytes += isElsewhere ? 0 : variable.bytes * (variable.shares ? program.tasks[task].num_replicas : 1);
+  }
+  return bytes;
+}
+
+static std::string taskMemoryText(const drt_program &program) {
+  std::map<int64_t, std::string> holders; // tasks by what they hold
+  for (int32_t i = 0; i < program.num_tasks; ++i) {
+    std::string &names = holders[variableBytes(program, i)];
+    names +=
+        (names.empty() ? "" : ", ") + std::string(program.tasks[i].job) + ":" + std::to_string(program.tasks[i].index);
+  }
+  std::string out = "\nMemory of a task\n  program    " + bytesText(residentBytes()) + "\n";
+  for (const auto &[bytes, names] : holders)
+    out += "  variables  " + bytesText(bytes) + (holders.size() > 1 ? " in " + names : "") + "\n";
+  return out + "  arenas     " + bytesText(program.arena_bytes) + " a replica\n";
+}
+
 std::string planText(const drt_program &program, bool schedule) {
   std::string out =
       std::string(program.graph) + ": strategy " + program.strategy + ", " + countOf(program.num_replicas, "replica") +
@@ -301,14 +336,9 @@ std::string planText(const drt_program &program, bool schedule) {
   if (program.accumulate_steps > 1)
     out += "\nAn update takes " + std::to_string(program.accumulate_steps) + " batches.\n";
   out += serversText(program);
-  int64_t variableBytes = 0;
-  int32_t mostReplicas = 1;
-  for (int32_t i = 0; i < program.num_tasks; ++i)
-    mostReplicas = std::max(mostReplicas, program.tasks[i].num_replicas);
   Table variables({"variable", "type", "shape", "bytes", "part", ""});
   for (int32_t i = 0; i < program.num_variables; ++i) {
     const drt_variable &variable = program.variables[i];
-    variableBytes += variable.bytes * (variable.shares ? mostReplicas : 1);
     variables.add({variable.name, dtypeName(variable.type.dtype), shapeName(variable.type), bytesText(variable.bytes),
                    shardText(program, variable), variable.flags & DRT_VARIABLE_TRAINABLE ? "trained" : ""});
   }
@@ -316,10 +346,7 @@ std::string planText(const drt_program &program, bool schedule) {
   for (int32_t i = 0; i < program.num_entries; ++i)
     out += bucketsText(program, program.entries[i]);
   out += deviceText(program);
-  out += program.device
-             ? deviceMemoryText(program)
-             : "\nMemory of a task\n  program    " + bytesText(residentBytes()) + "\n  variables  " +
-                   bytesText(variableBytes) + "\n  arenas     " + bytesText(program.arena_bytes) + " a replica\n";
+  out += program.device ? deviceMemoryText(program) : taskMemoryText(program);
   if (const int64_t bytes = errorBytes(program))
     out += "  errors     " + bytesText(bytes) + " a replica, kept by compressors\n";
   if (schedule && program.plan && *program.plan)

@@ -111,7 +111,11 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
     std::erase_if(names, [&](const std::string &name) { return !findFetch(task_->findEntry("eval"), name); });
     evaluation_ = std::make_unique<Evaluation>(*task_, &*evalData_, names, feeding_);
     checkAllRead(*evalData_, program);
-    if (communicator && task_->findEntry("eval")->num_buckets > 0)
+    const drt_entry &eval = *task_->findEntry("eval");
+    // Rows that other tasks hold they give meanwhile.
+    const bool reduces = std::any_of(eval.buckets, eval.buckets + eval.num_buckets,
+                                     [](const drt_bucket &bucket) { return bucket.kind != DRT_BUCKET_PULL_ROWS; });
+    if (communicator && reduces)
       throw Error("--eval-data: what is evaluated is reduced over the tasks, which one task cannot do while the others "
                   "wait; evaluate the checkpoints with --eval",
                   2);
@@ -414,6 +418,7 @@ void Trainer::evaluate() {
   double stops = 0;
   if (evaluation_) {
     evaluation_->run();
+    task_->endAlone(*task_->findEntry("eval"));
     for (const NamedValue &value : evaluation_->numbers()) {
       checkStop(value.name, value.value);
       if (events_)
@@ -428,6 +433,8 @@ void Trainer::evaluate() {
       evaluation_->print();
     }
     stops = stopped_;
+  } else if (const drt_entry *eval = task_->findEntry("eval")) {
+    task_->answer(*eval);
   }
   if (Communicator *communicator = task_->communicator()) {
     communicator->describe(done_, "the evaluation");
@@ -597,7 +604,7 @@ void Trainer::save() {
   if (!checkpoints_ && !hasSpread(program_))
     return;
   if (!checkpoints_)
-    return;
+    return saveVariables(*task_, nullptr);
   // Before the checkpoint is there: a restart from it does not run these steps again.
   if (log_)
     log_->sync();
@@ -611,7 +618,7 @@ void Trainer::save() {
 
 void Trainer::markFinished() {
   if (!checkpoints_ || checkpoint_.empty())
-    return saveVariables(*task_, nullptr);
+    return;
   savedInput_.finished = runText(options_.command);
   try {
     CheckpointManager::writeInput(checkpoint_, inputPositionText(savedInput_));

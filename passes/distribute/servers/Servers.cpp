@@ -311,8 +311,8 @@ private:
 
   void pullRows(Operation *gather, Value handle, Value indices, dist::PlaceAttr holder) {
     builder.setInsertionPoint(gather);
-    auto rows =
-        dist::PullRowsOp::create(builder, gather->getLoc(), gather->getResult(0).getType(), handle, indices, holder);
+    auto rows = dist::PullRowsOp::create(builder, gather->getLoc(), gather->getResult(0).getType(), handle, indices,
+                                         holder, IntegerAttr());
     copyAttributes(gather, rows);
     gather->getResult(0).replaceAllUsesWith(rows.getRows());
     gather->erase();

@@ -22,6 +22,9 @@ struct Candidate {
   RankedTensorType share;
   dist::PlaceAttr owner;
   SmallVector<llvm::StringRef> slots;
+  /// Of rows: nobody else needs the variable, and these nodes read rows of it.
+  bool isTable = false;
+  SmallVector<Operation *> gathers;
 };
 
 class Sharder {
@@ -44,6 +47,10 @@ public:
       if (auto place = entry.second->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr); place && !isServer(place))
         entry.second->removeAttr(dist::kPlaceAttr);
     for (Candidate &candidate : candidates) {
+      if (candidate.isTable) {
+        giveTableToOwner(candidate);
+        continue;
+      }
       shardGradient(candidate);
       if (candidate.owner) {
         giveToOwner(candidate);
@@ -96,7 +103,9 @@ private:
   void consider(dfg::UpdateInterface update) {
     llvm::StringRef name = getUpdatedVariable(update);
     const SyncPolicy &policy = policies.get(name);
-    if ((policy.shardedStage == 0 && !policy.owner) || policy.place || !update.isOptimizerUpdate() || !isInStep(update))
+    // Rows that are added to a table are the rule of gradient descent.
+    const bool isRule = update.isOptimizerUpdate() || (policy.owner && update.getIndicesOperand() >= 0);
+    if ((policy.shardedStage == 0 && !policy.owner) || policy.place || !isRule || !isInStep(update))
       return;
     Candidate candidate{update, name, {}, policy.owner, {}};
     if (std::string why = findObstacle(candidate); !why.empty())
@@ -108,8 +117,11 @@ private:
   /// Why the update cannot be split; empty where it can.
   std::string findObstacle(Candidate &candidate) {
     dfg::UpdateInterface update = candidate.update;
-    if (update.getIndicesOperand() >= 0)
-      return "its gradient is sparse";
+    if (update.getIndicesOperand() >= 0) {
+      if (!candidate.owner)
+        return "its gradient is sparse";
+      candidate.isTable = true;
+    }
     dfg::VariableOp variable = variables.lookup(candidate.variable);
     auto type = variable ? llvm::dyn_cast<RankedTensorType>(variable.getType()) : RankedTensorType();
     if (!type || !type.hasStaticShape())
@@ -142,11 +154,82 @@ private:
         return "node '" + dfg::getNodeName(user).str() + "' computes with its slot '" + slot.getSymName().str() + "'";
       candidate.slots.push_back(slot.getSymName());
     }
+    if (candidate.isTable)
+      if (std::string why = findRowReaders(candidate); !why.empty())
+        return why;
     candidate.share =
         candidate.owner
             ? type
             : RankedTensorType::get(llvm::divideCeil(type.getNumElements(), policies.replicas), type.getElementType());
     return "";
+  }
+
+  /// Finds the nodes that read rows of a table; why it must be where they are, or empty.
+  std::string findRowReaders(Candidate &candidate) {
+    if (policies.get(candidate.variable).proxy)
+      return "workers have a copy of it (local_proxy_variable)";
+    if (policies.averagesDecay > 0)
+      return "moving averages are kept of it";
+    if (candidate.update.hasIndexVectors())
+      return "its rows are named by coordinates";
+    auto needs = [](Operation *user) {
+      return "node '" + dfg::getNodeName(user).str() + "' needs more of it than rows along its first axis";
+    };
+    for (Operation *user : users[candidate.variable]) {
+      const bool isAside = llvm::isa<dfg::AssignOp, dfg::OpaqueOp>(user) && !isInStepAsKnown(user);
+      if (user == candidate.update || isAside || !isNeeded(user) ||
+          llvm::isa<dfg::IsInitializedOp, dfg::IdentityOp>(user))
+        continue;
+      if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(user)) {
+        if (gather.getBatchDims() != 0 || init.contains(user))
+          return needs(user);
+        candidate.gathers.push_back(user);
+        continue;
+      }
+      if (!llvm::isa<dfg::ReadVariableOp>(user))
+        return needs(user);
+      SmallVector<Operation *> pending = {user};
+      while (!pending.empty()) {
+        Operation *op = pending.pop_back_val();
+        if (isEndpoint(op))
+          return needs(op);
+        for (OpOperand &use : op->getUses()) {
+          Operation *reader = use.getOwner();
+          if (!isNeeded(reader))
+            continue;
+          if (llvm::isa<dfg::IdentityOp>(reader))
+            pending.push_back(reader);
+          else if (!readsRows(use) || init.contains(reader))
+            return needs(reader);
+          else if (user->isBeforeInBlock(candidate.update) && candidate.update->isBeforeInBlock(reader))
+            return "node '" + dfg::getNodeName(reader).str() + "' reads rows of its old value behind its update";
+          else
+            candidate.gathers.push_back(reader);
+        }
+      }
+    }
+    return "";
+  }
+
+  /// Whether a node's value itself is asked for.
+  bool isEndpoint(Operation *op) {
+    auto graph = llvm::cast<dfg::GraphOp>(block.getParentOp());
+    auto is = [&](Attribute name) {
+      auto text = llvm::dyn_cast_or_null<StringAttr>(name);
+      return text && text.getValue().split(':').first == dfg::getNodeName(op);
+    };
+    return is(graph.getLossAttr()) || (graph.getFetchesAttr() && llvm::any_of(graph.getFetchesAttr(), is));
+  }
+
+  static bool readsRows(OpOperand &use) {
+    auto gather = llvm::dyn_cast<dfg::GatherV2Op>(use.getOwner());
+    if (llvm::isa<dfg::GatherOp>(use.getOwner()))
+      return use.getOperandNumber() == 0;
+    if (!gather || use.getOperandNumber() != 0 || gather.getBatchDims() != 0)
+      return false;
+    auto axis = gather.getAxis().getDefiningOp<dfg::ConstOp>();
+    auto value = axis ? llvm::dyn_cast<DenseIntElementsAttr>(axis.getValue()) : DenseIntElementsAttr();
+    return value && value.size() == 1 && (*value.begin()).isZero();
   }
 
   /// A node that needs the whole slot; savers, views and initializers do not.
@@ -228,6 +311,26 @@ private:
     update->setAttr(dist::kPlaceAttr, candidate.owner);
     for (llvm::StringRef slot : candidate.slots)
       variables.lookup(slot)->setAttr(dist::kPlaceAttr, candidate.owner);
+  }
+
+  /// The owner alone has the table and its slots; of others' rows it is asked.
+  void giveTableToOwner(Candidate &candidate) {
+    candidate.update->setAttr(dist::kPlaceAttr, candidate.owner);
+    variables.lookup(candidate.variable)->setAttr(dist::kPlaceAttr, candidate.owner);
+    for (llvm::StringRef slot : candidate.slots)
+      variables.lookup(slot)->setAttr(dist::kPlaceAttr, candidate.owner);
+    for (Operation *gather : candidate.gathers) {
+      builder.setInsertionPoint(gather);
+      Value source = gather->getOperand(0);
+      while (!dfg::isHandle(source.getType()))
+        source = source.getDefiningOp()->getOperand(0);
+      auto pull = dist::PullRowsOp::create(builder, gather->getLoc(), gather->getResult(0).getType(), source,
+                                           gather->getOperand(1), candidate.owner, builder.getI32IntegerAttr(0));
+      if (Attribute control = gather->getAttr(dfg::kControlAttr))
+        pull->setAttr(dfg::kControlAttr, control);
+      gather->getResult(0).replaceAllUsesWith(pull.getRows());
+      gather->erase();
+    }
   }
 
   void shardSlot(llvm::StringRef name, RankedTensorType share) {

@@ -68,7 +68,17 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
           reduceWhole(scatter);
         else if (gather && gather.getOwners())
           gather.erase();
+        else if (auto pull = llvm::dyn_cast<dist::PullRowsOp>(op))
+          gatherHere(pull);
       }
+  }
+
+  void gatherHere(dist::PullRowsOp pull) {
+    OpBuilder builder(pull);
+    auto gather = dfg::ResourceGatherOp::create(builder, pull.getLoc(), TypeRange{pull.getRows().getType()},
+                                                ValueRange{pull.getHandle(), pull.getIndices()});
+    pull.getRows().replaceAllUsesWith(gather->getResult(0));
+    pull.erase();
   }
 
   void reduceWhole(dist::ReduceScatterOp scatter) {

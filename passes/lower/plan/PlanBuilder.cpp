@@ -166,6 +166,11 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
       lowerRead(node, pull.getHandle());
     return success();
   }
+  if (auto pull = llvm::dyn_cast<dist::PullRowsOp>(node)) {
+    if (waitingVariables.contains(variableName(pull.getHandle())) && failed(flushUpdates()))
+      return failure();
+    return pullRows(pull);
+  }
   if (llvm::isa<dist::PushOp, dist::TakeOp, dist::TokensOp>(node))
     return success();
   if (llvm::isa<dfg::VarHandleOp, dfg::GroupOp, dist::ShareHandleOp, dist::AllReduceOp>(node) ||
@@ -223,6 +228,8 @@ void PlanBuilder::lowerPlaceholder(dfg::PlaceholderOp node) {
 void PlanBuilder::lowerRead(Operation *node, Value handle) {
   llvm::StringRef name = variableName(handle);
   auto type = llvm::cast<RankedTensorType>(variable(name).getType());
+  if (variable(name).getOwner() && node->use_empty())
+    return; // what is named by control edges alone
   if (variable(name).getOwner()) {
     // Only its update does, which has it from the plan's variable.
     node->emitError() << "node '" << dfg::getNodeName(node) << "' reads variable '" << name << "', which task "
@@ -518,7 +525,7 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
     int64_t depth =
         node.hasIndexVectors() ? llvm::cast<RankedTensorType>(slices->first.getType()).getShape().back() : 1;
     drt::SparseUpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names), depth, slices->first,
-                                slices->second, arguments);
+                                slices->second, arguments, /*sorted=*/false, /*distinct=*/false, owner);
   } else {
     drt::UpdateOp::create(b, op->getLoc(), function->getSymName(), b.getArrayAttr(names),
                           bucket ? b.getI32IntegerAttr(bucket->number) : IntegerAttr(),

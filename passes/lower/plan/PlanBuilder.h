@@ -69,6 +69,7 @@ private:
   /// Starts to join the replicas' rows; waits for them.
   llvm::LogicalResult gatherRows(dist::AllGatherOp node);
   mlir::Value receiveRows(dist::AllGatherOp node);
+  llvm::LogicalResult pullRows(dist::PullRowsOp node);
   /// Indices and values of an update of rows, a value for each index.
   llvm::FailureOr<std::pair<Value, Value>> getSlices(dfg::UpdateInterface node);
   llvm::LogicalResult emitUpdate(dfg::UpdateInterface node);

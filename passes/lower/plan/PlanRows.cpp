@@ -37,6 +37,28 @@ Value PlanBuilder::receiveRows(dist::AllGatherOp node) {
   return result.getResult(0);
 }
 
+LogicalResult PlanBuilder::pullRows(dist::PullRowsOp node) {
+  FailureOr<RankedTensorType> type = getStaticType(node);
+  if (failed(type))
+    return failure();
+  drt::VariableOp table = variable(variableName(node.getHandle()));
+  const int64_t rows = llvm::cast<RankedTensorType>(table.getType()).getDimSize(0);
+  if (failed(checkIndices(node, 1, rows)))
+    return failure();
+  Value indices = get(node.getIndices());
+  auto indexType = llvm::cast<RankedTensorType>(indices.getType());
+  if (!indexType.getElementType().isInteger(32) && !indexType.getElementType().isInteger(64)) {
+    indexType = indexType.clone(builder.getI32Type());
+    indices = elementwise(node.getLoc(), indexType, indices, [&](dfg::ScalarBuilder &s, ValueRange x) {
+      return s.cast(x[0], indexType.getElementType());
+    });
+  }
+  auto pulled = drt::PullRowsOp::create(builder, node.getLoc(), *type, table.getSymName(), indices, *table.getOwner(),
+                                        startedBuckets++, DenseI64ArrayAttr());
+  set(node.getRows(), pulled.getRows());
+  return success();
+}
+
 Value PlanBuilder::scaleRows(Location loc, Value rows, int64_t divisor) {
   auto type = llvm::cast<RankedTensorType>(rows.getType());
   return elementwise(loc, type, rows, [&](dfg::ScalarBuilder &s, ValueRange x) {

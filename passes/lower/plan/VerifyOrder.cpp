@@ -177,6 +177,12 @@ private:
       return start(reduce.getBucket());
     if (auto gather = dyn_cast<drt::GatherStartOp>(op))
       return start(gather.getBucket());
+    if (auto pull = dyn_cast<drt::PullRowsOp>(op)) {
+      if (failed(start(pull.getBucket())))
+        return failure();
+      buckets.find(pull.getBucket())->second.waited = true;
+      return success();
+    }
     if (auto wait = dyn_cast<drt::AllReduceWaitOp>(op)) {
       auto it = buckets.find(wait.getBucket());
       if (it == buckets.end())

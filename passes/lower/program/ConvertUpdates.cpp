@@ -100,6 +100,31 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
   return success();
 }
 
+LogicalResult EntryConverter::convertPullRows(drt::PullRowsOp op) {
+  if (op.getBucket() != tables.buckets.size())
+    return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
+                                            << "; buckets are numbered in the order in which they start";
+  if (!program.variables.contains(op.getVariable()))
+    return op.emitOpError("takes rows of ") << op.getVariableAttr() << ", which is no variable of the program";
+  ConstantTables &constants = program.tables;
+  auto table = cast<RankedTensorType>(program.symbols.lookup<drt::VariableOp>(op.getVariable()).getType());
+  const int64_t row = ShapedType::getNumElements(table.getShape().drop_front());
+  Attribute member =
+      constants.structure({constants.string(op.getVariable()), constants.i64(0), constants.i64(table.getNumElements()),
+                           constants.i64(row), constants.i64(0), constants.i64(op.getOwner() + 1), constants.i64(0),
+                           constants.i64(program.variables.at(op.getVariable()))});
+  std::string name = "pull " + std::to_string(op.getBucket());
+  std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
+  tables.buckets.push_back(
+      constants.structure({constants.string(name), constants.i32(DRT_BUCKET_PULL_ROWS),
+                           constants.i32(getDtype(getElementType(op.getIndices()))), constants.i32(DRT_REDUCE_SUM),
+                           constants.i64(0), constants.i64(countElements(op.getIndices())), constants.i32(1),
+                           constants.array(rows, getRuntimeType<drt_member>(constants), member), constants.null(),
+                           constants.i32(DRT_ALL_REDUCE_AUTO), constants.i32(0)}));
+  callRuntime("drt_pull_rows", {number32(op.getBucket()), address(op.getIndices()), address(op.getRows())});
+  return success();
+}
+
 FailureOr<drt::AllReduceStartOp> EntryConverter::findBucket(Operation *op, int32_t bucket) {
   if (drt::AllReduceStartOp start = buckets.lookup(bucket))
     return start;

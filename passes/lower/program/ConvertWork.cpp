@@ -141,6 +141,7 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
         return LogicalResult(findBucket(wait, wait.getBucket()));
       })
       .Case([&](drt::GatherStartOp start) { return convertGather(start); })
+      .Case([&](drt::PullRowsOp pull) { return convertPullRows(pull); })
       .Case([&](drt::AccumulateOp op) { return convertAccumulate(op); })
       .Case([&](drt::AccumulatedOp op) { return convertAccumulated(op); })
       .Case([&](drt::AllReduceResultOp result) { return convertResult(result); })

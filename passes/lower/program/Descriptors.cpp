@@ -192,7 +192,8 @@ FlatSymbolRefAttr describeSparseUpdate(ConstantTables &tables, drt::SparseUpdate
   return describe<drt_sparse_update_desc>(
       tables, ArrayRef<Attribute>{tables.i32(getDtype(typeOf(op.getValues()).getElementType())),
                                   tables.i32(op.getVariables().size()),
-                                  describeRows(tables, op.getIndices(), op.getDepth(), shape)});
+                                  describeRows(tables, op.getIndices(), op.getDepth(), shape),
+                                  tables.i64(op.getOwner() ? *op.getOwner() + 1 : 0)});
 }
 
 } // namespace distc

@@ -127,7 +127,7 @@ DRT_LAYOUT(drt_draw, DRT_FIELD(generator), DRT_FIELD(dtype), DRT_FIELD(distribut
            DRT_FIELD(maxval));
 DRT_LAYOUT(drt_drawn_update, DRT_FIELD(kernel), DRT_FIELD(arguments), DRT_FIELD(num_arguments), DRT_FIELD(drawn), DRT_FIELD(first));
 DRT_LAYOUT(drt_accumulate_desc, DRT_FIELD(dtype), DRT_FIELD(concat), DRT_FIELD(count));
-DRT_LAYOUT(drt_sparse_update_desc, DRT_FIELD(dtype), DRT_FIELD(tables), DRT_FIELD(rows));
+DRT_LAYOUT(drt_sparse_update_desc, DRT_FIELD(dtype), DRT_FIELD(tables), DRT_FIELD(rows), DRT_FIELD(owner));
 
 #undef DRT_LAYOUT
 #undef DRT_FIELD

@@ -190,7 +190,9 @@ typedef struct drt_member {
   // On devices, of what is scattered or gathered in shares: elements that it has room for, a multiple of num_replicas.
   // Replica r's share begins at r * room / num_replicas, which is 16-byte aligned. 0: it is not in shares.
   int64_t room;
-  int64_t variable; // index in the program's table, in DRT_BUCKET_GATHER and where drt_bucket.pipelined; else -1
+  // Index in the program's table, in DRT_BUCKET_GATHER and DRT_BUCKET_PULL_ROWS and where drt_bucket.pipelined; else
+  // -1.
+  int64_t variable;
 } drt_member;
 
 enum {
@@ -199,7 +201,10 @@ enum {
   // The replicas' contributions, rows of one length, are joined in the order of replicas. One member of `count`
   // elements; behind it, aligned to 64 bytes, is room for those of all replicas.
   DRT_BUCKET_GATHER_ROWS = 3,
-  DRT_BUCKET_GATHER = 2 // shares of variables that the tasks have updated; no gradients
+  DRT_BUCKET_GATHER = 2, // shares of variables that the tasks have updated; no gradients
+  // Rows of a variable that one task holds, its owner, for replicas of all tasks (drt_pull_rows): the bucket has the
+  // `count` indices of a replica, `dtype`; its one member is the variable, in rows of `columns` elements.
+  DRT_BUCKET_PULL_ROWS = 4
 };
 
 typedef struct drt_bucket {
@@ -643,15 +648,15 @@ typedef struct drt_random_desc {
   // Positions (four words each) that a run of a stateful operation moves its generator on by for this result; 0: 256 an
   // element.
   int64_t reserved;
+  // Not 0: the result is the elements from `first` on of a tensor of so many, other parts of which are drawn in the
+  // same run from the same state: the part with the last element moves the generator on, by what goes with the whole
+  // tensor.
+  int64_t whole, first;
 } drt_random_desc;
 // minval, maxval: for DRT_RANDOM_UNIFORM_INT, elements of dtype, or null where all of dtype's numbers may come; else
 // null.
 void drt_random(drt_replica *, int32_t state, const drt_random_desc *, const void *minval, const void *maxval,
                 void *out);
-  // Not 0: the result is the elements from `first` on of a tensor of so many, other parts of which are drawn in the
-  // same run from the same state: the part with the last element moves the generator on, by what goes with the whole
-  // tensor.
-  int64_t whole, first;
 // Stateless: `seed` points to two int64. (StatelessRandomUniform, -Normal, -TruncatedNormal, version 1: key and counter
 // scrambled from the seed.)
 void drt_random_stateless(drt_replica *, const drt_random_desc *, const int64_t *seed, const void *minval,
@@ -748,12 +753,19 @@ typedef struct drt_sparse_update_desc {
   int32_t dtype;  // of the values and of the tables
   int32_t tables; // the variable and its slots, which `arguments` begins with
   drt_rows_desc rows;
+  int64_t owner; // the task, counted from 1, whose replicas update; 0: those of every task
 } drt_sparse_update_desc;
 void drt_sparse_update(drt_replica *, const drt_sparse_update_desc *, const void *indices, const void *values,
                        drt_range_kernel kernel, void *const *arguments);
 
 // Joins the replicas of the task: what each wrote before is visible to all after.
 void drt_barrier(drt_replica *);
+
+// Rows of a variable that one task alone holds, whichever replica asks for them: starts the bucket,
+// DRT_BUCKET_PULL_ROWS, with the replica's indices, and returns when `rows` holds a row for each. An index that names
+// no row gives zeros. Joins the replicas of the task as drt_barrier does. A row that a task's replicas name several
+// times comes once.
+void drt_pull_rows(drt_replica *, int32_t bucket, const void *indices, void *rows);
 
 // ---- Parameter servers --------------------------------------------------------------------
 // Arrays are in the order of program->servers' tables, read before the call returns. In the entry "step", once each and

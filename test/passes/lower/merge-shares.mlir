@@ -49,3 +49,13 @@ dfg.func @owned() -> () attributes {dfg.fetches = []} {
   dist.all_gather_variables bucket 1 (%w) variables ["w"] {owners = array<i64: 0>} : !dfg.ref<tensor<5x2xf32>>
   dfg.return
 }
+
+// Rows of what it owns it reads.
+// CHECK-LABEL: @rows
+dfg.func @rows() -> () attributes {dfg.fetches = []} {
+  %ids = dfg.placeholder : () -> tensor<3xi32> loc("ids")
+  %n = dfg.var_handle @n : !dfg.ref<tensor<5x2xf32>>
+  // CHECK: dfg.resource_gather %{{.*}}, %{{.*}} : (!dfg.ref<tensor<5x2xf32>>, tensor<3xi32>) -> tensor<3x2xf32>
+  %x = dist.pull_rows %n[%ids] from <"worker" 0> {bucket = 0 : i32} : (!dfg.ref<tensor<5x2xf32>>, tensor<3xi32>) -> tensor<3x2xf32>
+  dfg.return
+}

@@ -1,0 +1,111 @@
+// RUN: distc-opt %s --split-input-file --dist-insert-synchronizers | FileCheck %s
+
+// Of a table of which nobody needs more than rows the owner alone has memory: it is asked for rows, and updates alone.
+// CHECK-LABEL: @owned
+module @owned attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+  // CHECK: dfg.variable @slot : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>}
+  dfg.variable @slot : tensor<9x4xf32>
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %lr = dfg.placeholder : () -> tensor<f32>
+    %initial = dfg.const dense<0.1> : tensor<9x4xf32> : tensor<9x4xf32>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
+    %slot = dfg.var_handle @slot : !dfg.ref<tensor<9x4xf32>>
+    dfg.assign %table, %initial : (!dfg.ref<tensor<9x4xf32>>, tensor<9x4xf32>) -> ()
+    // CHECK: %[[X:.*]] = dist.pull_rows %{{.*}}[%{{.*}}] from <"worker" 1> {bucket = 0 : i32}
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
+    // CHECK: %[[SQUARE:.*]] = dfg.square %[[X]]
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK: dist.all_gather_slices sum bucket 1 group 0 (%{{.*}}, %[[SQUARE]]) variable "table"
+    // CHECK: dfg.sparse_apply_adagrad {{.*}} {dist.place = #dist.place<"worker" 1>}
+    dfg.sparse_apply_adagrad %table, %slot, %lr, %square, %ids : (!dfg.ref<tensor<9x4xf32>>, !dfg.ref<tensor<9x4xf32>>, tensor<f32>, tensor<?x4xf32>, tensor<?xi32>) -> ()
+    // CHECK-NOT: dist.all_gather_variables
+  }
+}
+
+// -----
+
+// Rows of a reference variable's value; gradient descent, which adds rows.
+// CHECK-LABEL: @reference
+module @reference attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
+    %value = dfg.read_variable %table : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32>
+    %same = dfg.identity %value : (tensor<9x4xf32>) -> tensor<9x4xf32>
+    // CHECK: %[[X:.*]] = dist.pull_rows %{{.*}}[%{{.*}}] from <"worker" 0> {bucket = 0 : i32}
+    %x = dfg.gather_v2 %same, %ids, %axis : (tensor<9x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32>
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK: dfg.scatter_sub {{.*}} {dist.place = #dist.place<"worker" 0>}
+    dfg.scatter_sub %table, %ids, %square : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+  }
+}
+
+// -----
+
+// A norm over the table needs all of it; so does who gathers along another axis. Every worker has it then, and updates it.
+// CHECK-LABEL: @whole
+module @whole attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+  dfg.graph attributes {fetches = ["norm:0"]} {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
+    %value = dfg.read_variable %table : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32>
+    %norm = dfg.l2_loss %value : (tensor<9x4xf32>) -> tensor<f32> loc("norm")
+    // CHECK: dfg.resource_gather
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK: dfg.scatter_sub
+    // CHECK-NOT: dist.place
+    dfg.scatter_sub %table, %ids, %square : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+  }
+}
+
+// -----
+
+// Rows that are read of the value before the update cannot be asked for behind it.
+// CHECK-LABEL: @old
+module @old attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.graph attributes {fetches = ["after:0"]} {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
+    %value = dfg.read_variable %table : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32>
+    %x = dfg.gather_v2 %value, %ids, %axis : (tensor<9x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32>
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK-NOT: dist.pull_rows
+    dfg.scatter_sub %table, %ids, %square : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("sub")
+    %after = dfg.gather_v2 %value, %ids, %axis {control = ["sub"]} : (tensor<9x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("after")
+  }
+}
+
+// -----
+
+// A copy in every worker is what the strategy may ask for.
+// CHECK-LABEL: @proxy
+module @proxy attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true local_replication: true } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
+    // CHECK: dfg.resource_gather
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK-NOT: dist.place
+    dfg.scatter_sub %table, %ids, %square : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+  }
+}
