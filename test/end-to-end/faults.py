@@ -112,9 +112,10 @@ def forms(folder, few):
                    ("two hosts with servers", lambda n: on_two_hosts(n, "PSLoadBalancing", folder, 800, 50)),
                    ("two hosts of two tasks", lambda n: on_two_hosts(n, "AllReduce", folder, 600, 50, 2)),
                    ("two hosts of two tasks with servers", lambda n: on_two_hosts(n, "PSLoadBalancing", folder, 600, 50, 2)),
-                   ("two hosts of two tasks with tables", lambda n: on_two_hosts(n, "Parallax", folder, 400, 50, 2, "embedding-adam")),
+                   ("two hosts of two tasks with tables", lambda n: on_two_hosts(n, "Parallax", folder, 400, 50, 2, "embedding-adagrad")),
                    ("two hosts, encrypted", lambda n: on_two_hosts(n, "AllReduce", folder, 600, 50, encrypted=True)),
                    ("two hosts of two tasks, encrypted", lambda n: on_two_hosts(n, "ShardedUpdate", folder, 400, 50, 2, encrypted=True)),
+                   ("servers, rows pulled", lambda n: compiled(n, "PartitionedPS", folder, 1500, 100, "--ps", 2, split, model="embedding-adagrad", network=True)),
                    ("servers that count rows", lambda n: compiled(n, "PS:replicas_to_aggregate=2", folder, 2500, 200, split, model="embedding-adam")),
                    ("two hosts, servers that count gradients", lambda n: on_two_hosts(n, "PS:replicas_to_aggregate=2", folder, 600, 50)),
                    ("two hosts of two tasks with a server that counts", lambda n: on_two_hosts(n, "PS:replicas_to_aggregate=4", folder, 400, 50, 2))]
