@@ -65,16 +65,31 @@ std::string keepSaved(std::string_view objects, const std::set<std::string> &sav
 }
 
 ObjectKeys::ObjectKeys(const CheckpointReader &reader, std::string_view objects) : reader_(reader) {
+  Graph stored, own;
+  const bool hasOwn = own.ParseFromArray(objects.data(), int(objects.size()));
+  for (const Object &object : own.nodes())
+    if (const auto *value = valueOf(object))
+      ownKeys_.insert(value->checkpoint_key());
   if (!reader.find(kObjectGraphKey))
     return;
-  Graph stored, own;
   if (!stored.ParseFromString(reader.readString(kObjectGraphKey)))
     throw Error("checkpoint " + reader.prefix() + " is damaged: its graph of objects cannot be read");
   for (const Object &object : stored.nodes())
     if (const auto *value = valueOf(object))
       byName_.emplace(value->full_name(), value->checkpoint_key());
-  if (own.ParseFromArray(objects.data(), int(objects.size())))
+  if (hasOwn)
     byOwnKey_ = match(own, stored);
+}
+
+std::map<std::string, std::string> ObjectKeys::common() const {
+  std::map<std::string, std::string> keys;
+  for (const std::string &key : ownKeys_) {
+    const auto it = byOwnKey_.find(key);
+    const std::string &stored = it == byOwnKey_.end() ? key : it->second;
+    if (reader_.find(stored))
+      keys.emplace(key, stored);
+  }
+  return keys;
 }
 
 std::string ObjectKeys::find(const std::string &name, const std::string &key) const {

@@ -35,9 +35,14 @@ public:
   /// nothing else tells them apart.
   std::string find(const std::string &name, const std::string &key) const;
 
+  /// Variables of the program's objects that the checkpoint has as well, by their keys in the program's checkpoints,
+  /// with those in this one.
+  std::map<std::string, std::string> common() const;
+
 private:
   const CheckpointReader &reader_;
   std::map<std::string, std::string> byOwnKey_; // the program's keys, and the checkpoint's
+  std::set<std::string> ownKeys_;
   std::multimap<std::string, std::string> byName_;
 };
 

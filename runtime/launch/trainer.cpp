@@ -359,7 +359,7 @@ void Trainer::initialize() {
     if (const drt_entry *init = task_->findEntry("init"))
       task_->run(*init, 0);
     if (restores_)
-      restoreVariables(*task_, isResumed() ? *options_.resume : options_.restore);
+      restoreVariables(*task_, isResumed() ? *options_.resume : options_.restore, &carried_);
   }
   task_->broadcastVariables();
   // Behind the initializers, which draw for what a checkpoint does not hold as they did.
@@ -604,7 +604,7 @@ void Trainer::save() {
   if (!checkpoints_ && !hasSpread(program_))
     return;
   if (!checkpoints_)
-    return saveVariables(*task_, nullptr);
+    return saveVariables(*task_, {}, nullptr);
   // Before the checkpoint is there: a restart from it does not run these steps again.
   if (log_)
     log_->sync();
@@ -612,7 +612,7 @@ void Trainer::save() {
     events_->flush();
   savedInput_ = inputPosition();
   checkpoint_ = checkpoints_->save(
-      updates(), [&](CheckpointWriter &writer) { saveVariables(*task_, &writer); },
+      updates(), [&](CheckpointWriter &writer) { saveVariables(*task_, carried_, &writer); },
       step_.feeder->batch() > 0 || stopped_ || program_.num_rng_states > 0 ? inputPositionText(savedInput_) : "");
 }
 

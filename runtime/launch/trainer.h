@@ -17,6 +17,7 @@
 #include "launch/run_report.h"
 #include "launch/signals.h"
 #include "launch/step_log.h"
+#include "launch/variables.h"
 
 #include <functional>
 #include <memory>
@@ -117,8 +118,9 @@ private:
   int64_t begin_ = 0, end_ = 0, done_ = 0, wanted_ = 0;
   int64_t savedAt_ = -1; // updates
   std::string checkpoint_;
-  InputPosition savedInput_; // beside it
-  bool restores_ = false;    // task 0 has a checkpoint to start from
+  InputPosition savedInput_;             // beside it
+  std::vector<CarriedVariable> carried_; // what each checkpoint has besides; of task 0
+  bool restores_ = false;                // task 0 has a checkpoint to start from
   int signal_ = 0;
   const std::optional<ElasticTask> elastic_;
   bool formsAgain_ = false;

@@ -112,6 +112,25 @@ Place placeInCheckpoint(const drt_variable &v) {
   return place;
 }
 
+// The objects' variables that are none of the program's.
+std::vector<CarriedVariable> readCarried(const drt_program &program, const CheckpointReader &reader,
+                                         const ObjectKeys &keys) {
+  std::set<std::string> own;
+  forEachSaved(program, [&](const drt_variable &v, int32_t) { own.insert(placeInCheckpoint(v).key); });
+  std::vector<CarriedVariable> carried;
+  for (const auto &[key, stored] : keys.common()) {
+    const CheckpointTensor &tensor = reader.at(stored);
+    const int64_t size = dtypeSize(tensor.dtype);
+    if (own.count(key) != 0 || size == 0) // strings, which nothing here reads, are no numbers that training needs
+      continue;
+    const drt_type type = {tensor.dtype, int32_t(tensor.shape.size()), tensor.shape.data()};
+    CarriedVariable &variable = carried.emplace_back(CarriedVariable{key, tensor.dtype, tensor.shape, {}});
+    variable.bytes.resize(elementCount(type) * size);
+    reader.read(stored, tensor.dtype, tensor.shape, variable.bytes.data());
+  }
+  return carried;
+}
+
 } // namespace
 
 bool hasSpread(const drt_program &program) {
@@ -161,7 +180,7 @@ private:
   const int32_t variable_;
 };
 
-void restoreVariables(TaskRuntime &task, const std::string &prefix) {
+void restoreVariables(TaskRuntime &task, const std::string &prefix, std::vector<CarriedVariable> *carried) {
   const bool first = isFirst(task);
   std::optional<CheckpointReader> opened;
   std::optional<ObjectKeys> keys;
@@ -193,9 +212,11 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix) {
     parts.end();
   });
   task.sendVariables();
+  if (first && carried)
+    *carried = readCarried(task.program(), *opened, *keys);
 }
 
-void saveVariables(TaskRuntime &task, CheckpointWriter *writer) {
+void saveVariables(TaskRuntime &task, const std::vector<CarriedVariable> &carried, CheckpointWriter *writer) {
   Wholes wholes;
   std::set<std::string> saved;
   task.fetchVariables();
@@ -233,6 +254,10 @@ void saveVariables(TaskRuntime &task, CheckpointWriter *writer) {
   if (!writer)
     return;
   writeAll(*writer, wholes);
+  for (const CarriedVariable &variable : carried) {
+    saved.insert(variable.key);
+    writer->add(variable.key, variable.dtype, variable.shape, variable.bytes.data());
+  }
   if (const std::string_view objects = objectGraph(); !objects.empty())
     writer->addString(std::string(kObjectGraphKey), keepSaved(objects, saved));
 }

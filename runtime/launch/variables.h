@@ -8,6 +8,7 @@
 
 #include "core/task.h"
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -15,17 +16,28 @@ namespace drt {
 
 class CheckpointWriter;
 
+/// What a checkpoint has of a variable that is the program's objects' but not its step's: a SavedModel's objects own
+/// variables that no training step captured.
+struct CarriedVariable {
+  std::string key; // in the program's checkpoints
+  int32_t dtype;
+  std::vector<int64_t> shape;
+  std::vector<char> bytes;
+};
+
 /// Fills every saved variable, or its slice, or its shares, from a checkpoint. Throws drt::Error
 /// that names the first one that is missing or does not fit. Where variables are not in every task
-/// every task calls it, and task 0 alone reads.
-void restoreVariables(TaskRuntime &task, const std::string &prefix);
+/// every task calls it, and task 0 alone reads. `carried`, where it is not null, gets in task 0 what the checkpoint
+/// has of the objects' other variables; none of them need be there.
+void restoreVariables(TaskRuntime &task, const std::string &prefix, std::vector<CarriedVariable> *carried = nullptr);
 
 /// Whether some variable is held in shares, or by one task alone.
 bool hasSpread(const drt_program &program);
 
-/// Adds every saved variable under its name in the original graph. Where variables are not in every task every task
-/// calls it, and task 0 alone has a `writer`; what others hold goes by it part after part.
-void saveVariables(TaskRuntime &task, CheckpointWriter *writer);
+/// Adds every saved variable under its name in the original graph, and those that are carried along. Where variables
+/// are not in every task every task calls it, and task 0 alone has a `writer`; what others hold goes by it part after
+/// part.
+void saveVariables(TaskRuntime &task, const std::vector<CarriedVariable> &carried, CheckpointWriter *writer);
 
 /// Writes all variables, whole, as an .npz, in task 0; called as saveVariables. What is in shards is put together
 /// there.

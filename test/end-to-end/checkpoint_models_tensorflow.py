@@ -1,5 +1,5 @@
 """Checkpoints of a compiled program restore into TensorFlow's own graph, and TensorFlow's into the program, bit for bit;
-those of split variables as well.
+those of split variables as well. What a SavedModel's objects own besides the step's variables goes along.
 
   checkpoint_models_tensorflow.py [NAME…]
 """
@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 
-from support import Checks, Folder, Model, must, need_tensorflow, need_tools
+from support import DISTC, Checks, Folder, Model, must, need_tensorflow, need_tools
 
 # Resource and reference variables, slots, float64, a model whose random initializers have names of Keras.
 MODELS = ("linreg-sgd", "linreg-sgd-ref", "mlp-momentum", "mlp-momentum-ref", "mlp-adam", "mlp-adam-ref", "mlp-float64",
@@ -44,6 +44,42 @@ def crosses(tf, tf1, name, strategy):
         return found + [f"TensorFlow to distc: {d}" for d in other_bits(dict(np.load(folder / "back.npz")), theirs)]
 
 
+def check_carried(tf):
+    """Variables of a SavedModel that its step does not capture: they are in checkpoints with the values that were restored, and none need be."""
+    class Step(tf.Module):
+        def __init__(self):
+            self.w, self.other, self.places = tf.Variable([1.0, 2.0]), tf.Variable([[5.0, 6.0]]), [tf.Variable(7, dtype=tf.int64), tf.Variable("seven")]
+
+        @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, "x")])
+        def train(self, x):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(tf.linalg.matvec(x, self.w) - 1.0))
+            self.w.assign_sub(0.1 * tape.gradient(loss, self.w))
+            return {"loss": loss}
+
+    found = []
+    with Folder() as folder:
+        step = Step()
+        tf.saved_model.save(step, str(folder / "saved"), signatures={"train": step.train})
+        tf.train.Checkpoint(w=step.w).write(str(folder / "alone"))
+        np.savez(folder / "data.npz", train_x=np.ones((8, 2), np.float32))
+        must([DISTC, "compile", folder / "saved", "--replicas", 2, "--batch", 4, "-o", folder / "train"])
+        command = [folder / "train", "--data", folder / "data.npz", "--quiet"]
+        must([*command, "--steps", 1, "--restore", folder / "saved", "--checkpoint-dir", folder / "ours"])
+        must([*command, "--steps", 2, "--resume", "--checkpoint-dir", folder / "ours"])
+        trained = Step()
+        trained.other.assign([[0.0, 0.0]]), trained.places[0].assign(0)
+        tf.train.Checkpoint(trained).read(str(folder / "ours" / "ckpt-2"))
+        values = [trained.other.numpy().tolist(), int(trained.places[0])]
+        if values != [[[5.0, 6.0]], 7] or np.allclose(trained.w.numpy(), [1, 2]):
+            found.append(f"the checkpoint has {values} beside w = {trained.w.numpy()}")
+        must([*command, "--steps", 1, "--restore", folder / "alone", "--checkpoint-dir", folder / "less"])
+        names = tf.train.load_checkpoint(str(folder / "less" / "ckpt-1")).get_variable_to_shape_map()
+        if any("other" in name or "places" in name for name in names):
+            found.append(f"variables that were not restored are in the checkpoint: {sorted(names)}")
+    return found
+
+
 def main():
     tf1, tf = need_tensorflow()
     need_tools()
@@ -52,6 +88,8 @@ def main():
         checks.check(name, crosses, tf, tf1, name, "AllReduce")
     for name in sys.argv[1:] or SPLIT_MODELS:
         checks.check(f"{name}, split", crosses, tf, tf1, name, "RandomAxisPartitionAR:seed=5")
+    if not sys.argv[1:]:
+        checks.check("what a step does not capture", check_carried, tf)
     checks.exit()
 
 

@@ -59,6 +59,22 @@ TEST_CASE("a checkpoint's graph names what is in it") {
   CHECK(graph.nodes(0).children(1).local_name() == "unused");
 }
 
+TEST_CASE("variables that the program's objects and a checkpoint have are found by the way to them") {
+  Folder folder;
+  const std::string prefix =
+      write(folder, {{"w", "w", "theirs/w"}, {"other", "other", "theirs/other"}, {"more", "more", "theirs/more"}});
+  const CheckpointReader reader(prefix);
+  const ObjectKeys keys(
+      reader, graphOf({{"w", "w", "ours/w"}, {"other", "o", "ours/other"}, {"missing", "m", "ours/missing"}}));
+  CHECK(keys.common() == std::map<std::string, std::string>{{"ours/other", "theirs/other"}, {"ours/w", "theirs/w"}});
+}
+
+TEST_CASE("without objects nothing is common") {
+  Folder folder;
+  const CheckpointReader reader(write(folder, {{"w", "w", "w"}}));
+  CHECK(ObjectKeys(reader, "").common().empty());
+}
+
 TEST_CASE("a string is read as it was written, whatever its length") {
   Folder folder;
   for (size_t length : {0, 1, 127, 128, 300000}) {
