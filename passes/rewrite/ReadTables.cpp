@@ -73,12 +73,14 @@ public:
       size->replaceAllUsesWith(ValueRange{count});
       size.erase();
     }
-    // Who initializes waits for nothing there.
-    OpBuilder builder(filled);
-    auto group = dfg::GroupOp::create(builder, filled.getLoc());
-    if (auto control = filled->getDiscardableAttr(dfg::kControlAttr))
-      group->setAttr(dfg::kControlAttr, control);
-    filled.erase();
+    // Who initializes waits for nothing there, nor does what a function that captured the table runs behind it.
+    for (dfg::OpaqueOp node : {filled, op}) {
+      OpBuilder builder(node);
+      auto group = dfg::GroupOp::create(builder, node.getLoc());
+      if (auto control = node->getDiscardableAttr(dfg::kControlAttr))
+        group->setAttr(dfg::kControlAttr, control);
+      node.erase();
+    }
   }
 
 private:

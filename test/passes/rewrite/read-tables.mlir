@@ -32,6 +32,23 @@ dfg.graph {
 
 // -----
 
+// What a function that captured the table runs behind it, as a SavedModel's signature does, waits for nothing.
+// CHECK-LABEL: dfg.graph
+// CHECK-NOT: HashTable
+// CHECK: dfg.group {{.*}}loc("table")
+// CHECK: dfg.identity {{.*}}control = ["table"]
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<?xi64> loc("x")
+  %table = dfg.opaque "HashTableV2"() : () -> tensor<!dfg.resource> loc("table")
+  %keys = dfg.const dense<[5, 9]> : tensor<2xi64> : tensor<2xi64> loc("keys")
+  %otherwise = dfg.const dense<0> : tensor<i64> : tensor<i64> loc("otherwise")
+  %found = dfg.opaque "LookupTableFindV2"(%table, %x, %otherwise) : (tensor<!dfg.resource>, tensor<?xi64>, tensor<i64>) -> tensor<?xi64> loc("found")
+  %result = dfg.identity %found {control = ["table"]} : (tensor<?xi64>) -> tensor<?xi64> loc("result")
+  dfg.opaque "LookupTableImportV2"(%table, %keys, %keys) : (tensor<!dfg.resource>, tensor<2xi64>, tensor<2xi64>) -> () loc("fill")
+}
+
+// -----
+
 // Strings, and what is read whole, stay.
 // CHECK-LABEL: dfg.graph
 // CHECK: LookupTableFindV2
