@@ -1122,3 +1122,22 @@ def quotients_of_rows(make):
         w.assign_sub(0.1 * gradient)
         return loss
     return make.step(step)
+
+
+@program
+def hashed_buckets(make):
+    """Integers hashed as Keras' Hashing and feature columns do, of one digit to nineteen and a sign."""
+    table, w = make.weights("table", 7, 5, scale=0.5), make.weights("w", 5)
+
+    def bucket(ids):
+        return tf.strings.to_hash_bucket_fast(tf.strings.as_string(ids), 7)
+
+    def step(x, y, ids, *_):
+        powers = tf.constant([0, 1, -37, 12345, -98765432, 100000000007, -31415926535897932, 838861313035456567], tf.int64)
+        with tf.GradientTape() as tape:
+            near = tf.reduce_mean(tf.gather(table, bucket(powers * tf.cast(ids, tf.int64)[:, None])), 1)
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.tanh(near + tf.gather(table, bucket(ids - 5))), w) - y))
+        for variable, gradient in zip((table, w), tape.gradient(loss, [table, w])):
+            variable.assign_sub(0.5 * tf.convert_to_tensor(gradient))
+        return loss
+    return make.step(step)

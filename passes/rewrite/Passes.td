@@ -63,6 +63,21 @@ def ReadTables : Pass<"dfg-read-tables", "::mlir::ModuleOp"> {
   }];
 }
 
+def HashIntegers : Pass<"dfg-hash-integers", "::mlir::ModuleOp"> {
+  let summary = "Buckets of integers by the hash of their decimal digits are arithmetic";
+  let description = [{
+    Keras' Hashing and the feature column `categorical_column_with_hash_bucket` write integers as strings, whose hash (FarmHash's Fingerprint64) says the bucket. The digits,
+    the bytes that the hash reads and the hash are nodes of 64-bit integers here, element by element like any others.
+    ```mlir
+    %text = dfg.opaque "AsString"(%ids) : (tensor<?xi64>) -> tensor<?x!dfg.string>
+    %bucket = dfg.opaque "StringToHashBucketFast"(%text) {tf = {num_buckets = 100}} : (tensor<?x!dfg.string>) -> tensor<?xi64>
+    // becomes
+    %digit = dfg.truncate_mod %ids, %ten : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64> // and so on
+    ```
+    Hashes of other strings, and keyed ones, stay.
+  }];
+}
+
 def FoldRows : Pass<"dfg-fold-rows", "::mlir::ModuleOp"> {
   let summary = "All rows of a tensor, in their order, are the tensor; vectors that one mask chooses are stacked";
   let description = [{

@@ -34,6 +34,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     manager.addPass(createFeedInputs());
     manager.addPass(rewrite::createSpellOutOperations());
     manager.addPass(rewrite::createReadTables());
+    manager.addPass(rewrite::createHashIntegers());
     manager.addPass(createReadReferences());
     manager.addPass(createRaiseLoops());
     ExpandControlFlowOptions control;
