@@ -1141,3 +1141,22 @@ def hashed_buckets(make):
             variable.assign_sub(0.5 * tf.convert_to_tensor(gradient))
         return loss
     return make.step(step)
+
+
+@program
+def rows_by_their_slots(make):
+    """Adagrad on rows as tf_keras spells it out: distinct rows, divided by what their slots are then."""
+    table, w = make.weights("table", IDS + 1, 4, scale=0.5), make.weights("w", 4)
+    squares = make.state("squares", np.full((IDS + 1, 4), 0.1, np.float32))
+
+    def step(x, y, ids, *_):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.tanh(tf.gather(table, ids)), w) - y))
+        rows, gradient = tape.gradient(loss, [table, w])
+        distinct, places = tf.unique(rows.indices)
+        values = tf.math.unsorted_segment_sum(rows.values, places, tf.shape(distinct)[0])
+        squares.scatter_add(tf.IndexedSlices(tf.square(values), distinct))
+        table.scatter_add(tf.IndexedSlices(-0.1 * values / tf.sqrt(tf.gather(squares, distinct) + 1e-7), distinct))
+        w.assign_sub(0.1 * gradient)
+        return loss
+    return make.step(step)

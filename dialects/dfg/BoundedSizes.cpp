@@ -55,6 +55,9 @@ bool hasMarkedPadding(Value indices, const ShapeContext &context) {
     if (auto condition = context.getShape(select->getOperand(0));
         condition && condition->empty() && context.getConstant(select->getOperand(2)) == -1)
       return hasMarkedPadding(select->getOperand(1), context);
+  // A shard's own rows, and the rows of all replicas, are indices beside values, which may be anything.
+  if (op->getName().getDialectNamespace() == "dist" && op->getNumOperands() == op->getNumResults())
+    return hasMarkedPadding(op->getOperand(llvm::cast<OpResult>(indices).getResultNumber()), context);
   const bool joins = op->hasTrait<Joins>();
   if (!joins && (llvm::isa<ScalarInterface>(op) || op->hasTrait<Gathers>()))
     return false;
@@ -67,11 +70,12 @@ bool hasMarkedPadding(Value indices, const ShapeContext &context) {
          }));
 }
 
-/// Whether `op` joins along another axis than the one with padding.
-bool joinsBeside(Operation *op, Value operand, const ShapeContext &context) {
-  if (!llvm::isa<ConcatV2Op>(op))
+/// Whether `op` joins, or cuts, along another axis than the one with padding.
+bool worksBeside(Operation *op, Value operand, const ShapeContext &context) {
+  if (!llvm::isa<ConcatV2Op, SplitOp, SplitVOp>(op))
     return false;
-  std::optional<int64_t> axis = context.getConstant(op->getOperand(op->getNumOperands() - 1));
+  std::optional<int64_t> axis =
+      context.getConstant(op->getOperand(llvm::isa<SplitOp>(op) ? 0 : op->getNumOperands() - 1));
   std::optional<Dims> sizes = context.getShape(operand);
   if (!axis || !sizes)
     return false;
@@ -100,7 +104,7 @@ LogicalResult ShapeContext::checkBounds(Operation *op) {
   const bool skipsPadding = indices >= 0 && hasBound(getShape(op->getOperand(indices)));
   for (OpOperand &operand : op->getOpOperands()) {
     bool padded = hasBound(getShape(operand.get())) && !skipsPadding && !takesPadding(op, operand.getOperandNumber()) &&
-                  !joinsBeside(op, operand.get(), *this);
+                  !worksBeside(op, operand.get(), *this);
     bool miscounted =
         hasBound(getElements(operand.get())) &&
         llvm::none_of(op->getResults(),

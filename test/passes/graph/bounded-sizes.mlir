@@ -24,6 +24,15 @@ dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
   // CHECK: dfg.unsorted_segment_sum {{.*}} -> tensor<9x3xf32>
   %nine = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("nine")
   %sums = dfg.unsorted_segment_sum %rows, %y, %nine : (tensor<*xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("sums")
+  // A shard's own rows of distinct indices, beside values that are looked up by them.
+  // CHECK: dfg.unsorted_segment_sum {{.*}} -> tensor<3x3xf32>
+  %own_y, %own_rows = dist.own_rows 3 from 3 (%y, %rows) : (tensor<*xi32>, tensor<*xf32>) -> (tensor<*xi32>, tensor<*xf32>) loc("own")
+  %three = dfg.const dense<3> : tensor<i32> : tensor<i32> loc("three")
+  %own_sums = dfg.unsorted_segment_sum %own_rows, %own_y, %three : (tensor<*xf32>, tensor<*xi32>, tensor<i32>) -> tensor<*xf32> loc("own_sums")
+  // Columns of rows whose number is not known.
+  // CHECK: dfg.split {{.*}} -> (tensor<4x1xf32>, tensor<4x1xf32>, tensor<4x1xf32>)
+  %columns = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("columns")
+  %first, %second, %third = dfg.split %columns, %rows : (tensor<i32>, tensor<*xf32>) -> (tensor<*xf32>, tensor<*xf32>, tensor<*xf32>) loc("split")
   // A row's sizes are known although the rows' number is not.
   // CHECK: dfg.fill {{.*}} -> tensor<3xf32>
   %sizes = dfg.shape %rows : (tensor<*xf32>) -> tensor<2xi32> loc("sizes")
