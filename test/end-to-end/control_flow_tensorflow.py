@@ -226,6 +226,22 @@ def raw_rnn_of_a_known_length(i):
 
 
 @case(1, 2)
+def raw_rnn_with_lengths(i):
+    """As TensorFlow's documentation has it: the next element is taken where not all sequences have ended."""
+    tf = i.tf
+    cell = keras().layers.SimpleRNNCell(SIZE, kernel_initializer=keras().initializers.GlorotUniform(3), recurrent_initializer=keras().initializers.
+                                        GlorotUniform(5))
+    elements = tf.TensorArray(tf.float32, TIME).unstack(tf.transpose(i.x, [1, 0, 2]))
+
+    def step(time, output, state, _):
+        ended = time >= i.n
+        read = tf.cond(tf.reduce_all(ended), lambda: tf.zeros_like(i.x[:, 0]), lambda: elements.read(time))
+        return ended, read, tf.tanh(i.x[:, 1]) if output is None else state, i.v if output is None else output * i.v, None
+    _, state, _ = tf.nn.raw_rnn(cell, step)
+    return i.loss_of(state[0] if isinstance(state, (list, tuple)) else state)
+
+
+@case(1, 2)
 def dropout_with_a_seed_in_a_loop(i):
     """A node's generator goes on from iteration to iteration, and from step to step."""
     tf = i.tf

@@ -146,9 +146,20 @@ FailureOr<Datum> StraightLine::getAt(const Node &node, const Container &list, co
   if (list.examples)
     return getExample(list, index, node);
   if (std::optional<int64_t> known = getConstant(index)) {
-    if (*known < 0 || *known >= static_cast<int64_t>(list.elements.size()))
-      return fail(node) << "takes element " << *known << " of a list of " << list.elements.size(), failure();
-    return getElement(list, *known, node);
+    const std::string what =
+        "takes element " + std::to_string(*known) + " of a list of " + std::to_string(list.elements.size());
+    if (*known >= 0 && *known < static_cast<int64_t>(list.elements.size()))
+      return getElement(list, *known, node);
+    // In a branch that data choose it may be that nothing is taken.
+    if (!active || list.elements.empty())
+      return fail(node) << what, failure();
+    if (failed(assertNot(active, node.name + "/is_there", "'" + node.name + "' " + what)))
+      return failure();
+    FailureOr<Datum> any = getElement(list, 0, node);
+    if (failed(any) || !any->value)
+      return fail(node) << what, failure();
+    Value zeros = zerosLike(any->value, node.name + "/zeros");
+    return datumIfMade(zeros);
   }
   if (!index.value)
     return failure();
@@ -183,9 +194,14 @@ FailureOr<std::shared_ptr<Container>> StraightLine::setAt(const Node &node, cons
     if (*known >= static_cast<int64_t>(list.elements.size()) && *known < kMaxElements &&
         ((resize && resize.getValue()) || list.grows))
       changed->elements.resize(*known + 1);
-    if (*known < 0 || *known >= static_cast<int64_t>(changed->elements.size()))
-      return fail(node) << "sets element " << *known << " of a list of " << changed->elements.size(), failure();
-    changed->elements[*known] = item;
+    const std::string what =
+        "sets element " + std::to_string(*known) + " of a list of " + std::to_string(changed->elements.size());
+    if (*known >= 0 && *known < static_cast<int64_t>(changed->elements.size()))
+      changed->elements[*known] = item;
+    else if (!active)
+      return fail(node) << what, failure();
+    else if (failed(assertNot(active, node.name + "/is_there", "'" + node.name + "' " + what)))
+      return failure();
     return changed;
   }
   if (!index.value || !item.value)

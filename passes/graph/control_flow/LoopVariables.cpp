@@ -107,6 +107,45 @@ std::optional<int64_t> StraightLine::LoopVariables::getMostByReads() const {
   return most;
 }
 
+Value StraightLine::LoopVariables::getOperandOf(Operation *conditional, Value argument) {
+  auto inside = llvm::dyn_cast<BlockArgument>(stripIdentities(argument));
+  const unsigned operand = inside ? inside.getArgNumber() + 1 : 0; // behind the predicate
+  return inside && operand < conditional->getNumOperands() ? conditional->getOperand(operand) : Value();
+}
+
+std::optional<int64_t> StraightLine::LoopVariables::getMostByReadsInBranches() const {
+  std::optional<int64_t> most;
+  auto add = [&](const Read &read) {
+    std::optional<int64_t> bound = read.elements && read.index ? getMost(read) : std::nullopt;
+    if (bound && (!most || *bound + 1 < *most))
+      most = *bound + 1;
+  };
+  auto stripSwitches = [](Value value) {
+    Operation *op = stripIdentities(value).getDefiningOp();
+    while (op && dfg::getKind(op) == "Switch") {
+      value = op->getOperand(0);
+      op = stripIdentities(value).getDefiningOp();
+    }
+    return value;
+  };
+  for (Operation &op : body) {
+    for (const Read &read : getReads(&op))
+      add({stripSwitches(read.elements), stripSwitches(read.index), read.axis});
+    if (!dfg::getKind(&op).ends_with("If"))
+      continue;
+    for (StringRef branch : {"then_branch", "else_branch"}) {
+      auto name = dfg::getSourceAttribute<dfg::FuncAttr>(&op, branch);
+      auto function = name ? line.symbols.lookup<dfg::FuncOp>(name.getFunction().getValue()) : dfg::FuncOp();
+      if (!function)
+        continue;
+      for (Operation &inner : function.getBody().front())
+        for (const Read &read : getReads(&inner))
+          add({getOperandOf(&op, read.elements), getOperandOf(&op, read.index), read.axis});
+    }
+  }
+  return most;
+}
+
 SmallVector<std::pair<Value, int64_t>> StraightLine::LoopVariables::getWhatIsRead(int64_t most) const {
   SmallVector<std::pair<Value, int64_t>> found;
   for (Operation &op : body)
@@ -210,9 +249,17 @@ SmallVector<StraightLine::LoopVariables::Read> StraightLine::LoopVariables::getR
 
 std::optional<int64_t> StraightLine::LoopVariables::getMost(const Read &read) const {
   std::optional<unsigned> variable = getVariable(read.elements), counter = getVariable(read.index);
+  bool isNext = false;
+  for (unsigned i = 0; i < initial.size() && !counter; ++i)
+    if (getStep(i) && getNext(i) == stripIdentities(read.index)) {
+      counter = i;
+      isNext = true;
+    }
   if (!variable || !counter || !isCarried(*variable))
     return std::nullopt;
   std::optional<int64_t> first = line.getConstant(initial[*counter]), step = getStep(*counter), size;
+  if (first && step && isNext)
+    *first += *step;
   const Datum &datum = initial[*variable];
   if (datum.container && !datum.container->length && !datum.container->grows && !datum.container->examples) {
     size = datum.container->elements.size();

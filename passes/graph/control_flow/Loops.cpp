@@ -105,7 +105,7 @@ LogicalResult StraightLine::assertEnd(Loop &loop, Value goesOn, StringRef limit)
 }
 
 LogicalResult StraightLine::assertNot(Value condition, const std::string &name, StringRef text) {
-  if (condition && active)
+  if (condition && active && condition != active)
     condition = logicalAnd(active, condition, name + "/active");
   Value holds = condition ? logicalNot(condition, name + "/not") : Value();
   if (!holds)
@@ -174,7 +174,13 @@ StraightLine::Results StraightLine::runForward(Loop &loop, Data state) {
         *most += done;
       // TensorFlow has loops of its own.
       const bool isRefused = !most && (keepsOrder || needsBound(loop, first));
-      if (isRefused && maxIterations > 0 && !keepsOrder) {
+      // As often as a branch that data choose takes an element of something, and once more where it takes none.
+      if (isRefused && !keepsOrder) {
+        most = LoopVariables(*this, loop, first).getMostByReadsInBranches();
+        if (most)
+          *most += done;
+      }
+      if (isRefused && !most && maxIterations > 0 && !keepsOrder) {
         most = maxIterations;
         limit = "the " + std::to_string(maxIterations) + " iterations that --max-iterations allows";
       }

@@ -47,6 +47,9 @@ public:
   bool hasMoreThan(int64_t most) const;
   /// The most iterations that there can be without an error: each takes the next element of something that has so many.
   std::optional<int64_t> getMostByReads() const;
+  /// The same where a branch takes the element: as many, and one more, which takes none. A loop that goes on longer
+  /// may take none as well, and be no error.
+  std::optional<int64_t> getMostByReadsInBranches() const;
   /// The tensors that there are no more of behind the element of iteration `most`, with the axis.
   llvm::SmallVector<std::pair<mlir::Value, int64_t>> getWhatIsRead(int64_t most) const;
 
@@ -70,8 +73,10 @@ private:
   /// What an iteration adds to a variable.
   std::optional<int64_t> getStep(unsigned variable) const;
   llvm::SmallVector<Read> getReads(mlir::Operation *op) const;
-  /// Of a read by a counter.
+  /// Of a read by a counter, or by what is `step` more.
   std::optional<int64_t> getMost(const Read &read) const;
+  /// As the body has it what an argument of a branch is; null where it is no argument.
+  static mlir::Value getOperandOf(mlir::Operation *conditional, mlir::Value argument);
 
   StraightLine &line;
   mlir::Block &condition, &body;
