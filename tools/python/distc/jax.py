@@ -150,14 +150,25 @@ def _svd(x: Any, *, full_matrices: bool, compute_uv: bool, subset_by_index: Any 
     return [s, u, v] if compute_uv else [s]
 
 
+def _cumlogsumexp(x: Any, *, axis: int, reverse: bool) -> Any:
+    from jax import lax
+    from jax import numpy as jnp
+
+    return lax.associative_scan(jnp.logaddexp, x, axis=axis, reverse=reverse)
+
+
 @functools.cache
 def _write_library_calls() -> None:
     """What JAX writes for some devices alone, a call of their libraries, it writes for a platform that is none of them as a call of LAPACK."""
+    from jax import lax
     from jax.interpreters import mlir
     from jax.lax import linalg
 
     mlir.register_lowering(linalg.eigh_p, mlir.lower_fun(_eigh, multiple_results=True))
     mlir.register_lowering(linalg.svd_p, mlir.lower_fun(_svd, multiple_results=True))
+    # JAX's own window of a function that is none of a sum's, product's or extreme's stays as it is on others.
+    from jax._src.interpreters.mlir import LoweringRuleEntry, _platform_specific_lowerings
+    _platform_specific_lowerings[_PLATFORM][lax.cumlogsumexp_p] = LoweringRuleEntry(mlir.lower_fun(_cumlogsumexp, multiple_results=False), True)
 
 
 @contextlib.contextmanager

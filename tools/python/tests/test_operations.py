@@ -27,6 +27,7 @@ WHOLE = {
     "places in order": lambda w, i, u: jnp.searchsorted(jnp.sort(w[:, 0]), w) + jnp.interp(w, jnp.arange(3.0), w[0, :3]),
     "medians": lambda w, i, u: jnp.median(w, 1)[:5] + jnp.quantile(w, 0.3, 0),
     "random numbers": lambda w, i, u: jax.random.normal(jax.random.key(3), (6, 5)) + jax.random.permutation(jax.random.key(4), w) + jax.random.bernoulli(jax.random.key(i[0, 0]), 0.3, (6, 5)),
+    "logarithms of sums so far": lambda w, i, u: lax.cumlogsumexp(w, 1) + lax.cumlogsumexp(w, 0, reverse=True),
     "argmax": lambda w, i, u: jnp.argmax(w, 1) + 10 * jnp.argmin(w, 0).sum(),
     "argmax of integers": lambda w, i, u: jnp.argmax(i, 1),
     "argmax of unsigned integers": lambda w, i, u: jnp.argmax(u, 1) + 10 * jnp.argmin(u.astype(jnp.uint8), 0).sum(),

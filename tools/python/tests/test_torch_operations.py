@@ -81,7 +81,7 @@ CASES = {
     "columns repeated": of(lambda x, y: row(x).repeat_interleave(torch.tensor([2, 0, 1, 1, 0, 3]), 1, output_size=7)),
     "distances": of(lambda x, y: torch.cdist(x[:, :, 0], x[:, :, 1])),
     "distances of order 1": of(lambda x, y: torch.cdist(x[:, :, 0], x[:, :, 1], p=1)),
-    "cumulative": of(lambda x, y: row(x).logcumsumexp(1) + row(x).cummax(1)[0] * row(x).round().cummin(1)[1]),
+    "cumulative": of(lambda x, y: row(x).logcumsumexp(1) + row(x).cummax(1)[0] * row(x).round().cummin(1)[1] + row(x).detach().logcumsumexp(1)),
     "medians": of(lambda x, y: row(x).median(1)[0] + row(x).nanmedian(1)[0] + row(x).kthvalue(2, 1)[0]),
     "medians beside NaN": of(lambda x, y: torch.where(row(x) > 0.5, torch.nan, row(x)).nanmedian(1)[0].nan_to_num(3.0)),
     "medians of all": of(lambda x, y: row(x) * x.median() + row(x) * x.round().median() * torch.where(x > 0.5, torch.nan, x).nanmedian()),
