@@ -36,6 +36,7 @@ from distc._aten import Graph, UnknownOperations, get_decompositions, stop_gradi
 from distc._ctc import ctc_loss
 from distc._functions import call as call_function
 from distc._indices import with_checked_classes
+from distc._packed import with_packed_sequences
 from distc._python_state import _PARTS_OF_MODULES, PythonState
 from distc._schedules import Table
 from distc._signature import Step
@@ -676,8 +677,6 @@ def _with_ways_out() -> Iterator[None]:
             why = "the loss changes a tensor that is no parameter or buffer of the module. Make it one (register_buffer), or a part of the module"
         elif ".numpy() is not supported" in text or "Cannot access data pointer" in text:
             why = "the module or the loss takes a tensor out of PyTorch (.numpy(), DLPack). Compute it with torch, or feed it with the batch"
-        elif "FakeTensor" in text and any("nn/modules/rnn" in frame.filename for frame in traceback.extract_tb(error.__traceback__)):
-            why = "pack_padded_sequence asks how long the sequences are. Give all steps to the network, and take what it gives at each length by a mask"
         else:
             raise
         raise NotImplementedError(f"torch.export cannot write the step down{_name_line(error)}: {why}. It says: {text.strip().splitlines()[0]}") from error
@@ -836,6 +835,7 @@ def _with_open_parts() -> Iterator[None]:
         stack.enter_context(mock.patch.object(torch.backends.opt_einsum, "enabled", False))
         stack.enter_context(mock.patch.object(torch, "cdist", cdist_open))
         stack.enter_context(mock.patch.object(torch, "ctc_loss", ctc_loss))
+        stack.enter_context(with_packed_sequences())
         for name, function in (("lstsq", lstsq_open), ("matrix_norm", matrix_norm_open), ("norm", norm_open)):
             stack.enter_context(mock.patch.object(torch.linalg, name, function))
         stack.enter_context(mock.patch.object(builtins, "len", len_open))

@@ -11,6 +11,7 @@ optax = pytest.importorskip("optax")
 
 import jax.numpy as jnp
 import numpy as np
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import distc
 import distc.torch
@@ -1307,3 +1308,58 @@ def test_rows_go_back_to_where_they_were(tmp_path):
     losses = torch_models.train_here(module, loss, optim.SGD(module.parameters(), 0.1), data, 8, 3)
     for result in results:
         np.testing.assert_allclose(result.losses, losses, rtol=1e-5)
+
+
+class Recurrent(torch.nn.Module):
+    """Networks of sequences of several lengths."""
+
+    def __init__(self):
+        super().__init__()
+        self.both, self.projected = torch.nn.LSTM(4, 3, 2, bidirectional=True, batch_first=True), torch.nn.LSTM(4, 5, proj_size=2)
+        self.gru, self.rnn = torch.nn.GRU(4, 3, bidirectional=True, bias=False, batch_first=True), torch.nn.RNN(4, 3, nonlinearity="relu", batch_first=True)
+
+    def forward(self, batch):
+        x, lengths = batch["x"], batch["lengths"]
+        packed = pack_padded_sequence(x, lengths.cpu(), batch_first=True, enforce_sorted=False)
+        both, (h, c) = self.both(packed)
+        both, found = pad_packed_sequence(both, batch_first=True, padding_value=0.5, total_length=6)
+        projected, _ = pad_packed_sequence(self.projected(pack_padded_sequence(x.transpose(0, 1), lengths, enforce_sorted=False))[0], total_length=7)
+        begin = x[:, 0, :3].expand(2, -1, -1).contiguous()
+        gru, last = self.gru(packed, begin)
+        rnn = pad_packed_sequence(self.rnn(packed)[0], True, total_length=6)[0]
+        gru = pad_packed_sequence(gru, True, total_length=6)[0]
+        return sum(each.square().flatten(1).sum(1) for each in (both, h.transpose(0, 1), c.transpose(0, 1), last.transpose(0, 1), rnn, gru)) / found + projected[:, :, 0].sum(0)
+
+
+def test_sequences_of_several_lengths(tmp_path):
+    torch.manual_seed(0)
+    module = Recurrent().double()
+    data = {"x": torch.randn(BATCH, 6, 4, dtype=torch.double), "lengths": torch.tensor([5, 2, 1, 4, 5, 3, 2, 5, 6, 1, 1, 2])}
+    data["x"][2, 3:] = math.nan  # behind an end
+    theirs = copy.deepcopy(module)
+
+    def loss(module, batch):
+        return module({**batch, "x": batch["x"]}).mean()
+
+    losses = torch_models.train_here(theirs, loss, optim.SGD(theirs.parameters(), 0.1), data, BATCH, 3)
+    executable = distc.compile(distc.torch.export(module, loss, optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir"), replicas=2, batch=BATCH)
+    result = executable.train(to_numpy(data), 3)
+    np.testing.assert_allclose(result.losses, losses, rtol=1e-9)
+    expect_state(module, result.state, theirs)
+    data["lengths"][7] = 7
+    with pytest.raises(distc.RunError, match="the feed 'lengths' has 7 in row 7 of the batch of step 0, which is outside of .0, 7."):
+        executable.train(to_numpy(data), 1)
+
+
+@pytest.mark.parametrize("read,way", [
+    (lambda packed, rnn: pad_packed_sequence(rnn(packed)[0], batch_first=True)[0].mean(), "total_length"),
+    (lambda packed, rnn: pad_packed_sequence(rnn(packed)[0], batch_first=True, total_length=5)[0].mean(), "pack the first 5"),
+    (lambda packed, rnn: rnn(packed)[0].data.mean(), "'data' of a PackedSequence"),
+    (lambda packed, rnn: rnn(torch.nn.utils.rnn.pack_sequence([rnn.weight_hh_l0]))[1].mean(), "pack_sequence"),
+])
+def test_packed_sequences_that_are_refused(tmp_path, read, way):
+    module, data = torch.nn.GRU(4, 4, batch_first=True), {"x": torch.randn(4, 6, 4), "lengths": torch.tensor([1, 2, 3, 6])}
+    with pytest.raises(NotImplementedError, match=way):
+        distc.torch.export(module, lambda m, b: read(pack_padded_sequence(b["x"], b["lengths"], True, False), m), optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
+    packed = pack_padded_sequence(data["x"], data["lengths"].flip(0), batch_first=True)  # PyTorch's own again
+    assert packed.data.shape == (12, 4) and module(packed)[1].shape == (1, 4, 4)
