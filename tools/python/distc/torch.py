@@ -36,6 +36,7 @@ from distc._aten import Graph, UnknownOperations, get_decompositions, stop_gradi
 from distc._ctc import ctc_loss
 from distc._functions import call as call_function
 from distc._indices import with_checked_classes
+from distc._layers import with_open_layers
 from distc._packed import with_packed_sequences
 from distc._python_state import _PARTS_OF_MODULES, PythonState
 from distc._schedules import Table
@@ -662,7 +663,7 @@ def _with_ways_out() -> Iterator[None]:
             why = ("an operation has a number that is made of the batch's size where it takes one that is known (alpha=1 / x.shape[0], bounds, exponents). Multiply by it, or "
                    "give it as a tensor (torch.tensor(1 / x.shape[0]))")
         else:
-            why = ("Python looks at what a tensor holds (if tensor:, tensor.item(), a check of arguments; of torch.nn, GaussianNLLLoss, and BatchNorm with momentum=None do), or at how "
+            why = ("Python looks at what a tensor holds (if tensor:, tensor.item(), a check of arguments), or at how "
                    "many elements a mask chooses (x[mask]). Write it with torch.where, say it by an argument, or use one tensor as the mask of all that belong together")
         raise NotImplementedError(f"torch.export cannot write the step down{_name_line(error)}: {why}. It says: {text.strip().splitlines()[0]}") from error
     except (RuntimeError, TypeError, AttributeError) as error:
@@ -836,6 +837,7 @@ def _with_open_parts() -> Iterator[None]:
         stack.enter_context(mock.patch.object(torch, "cdist", cdist_open))
         stack.enter_context(mock.patch.object(torch, "ctc_loss", ctc_loss))
         stack.enter_context(with_packed_sequences())
+        stack.enter_context(with_open_layers())
         for name, function in (("lstsq", lstsq_open), ("matrix_norm", matrix_norm_open), ("norm", norm_open)):
             stack.enter_context(mock.patch.object(torch.linalg, name, function))
         stack.enter_context(mock.patch.object(builtins, "len", len_open))
