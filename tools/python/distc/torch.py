@@ -1145,26 +1145,40 @@ def _with_wide_integers() -> Any:
     return enable_x64()
 
 
-def export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path: str | os.PathLike[str], *,
-           schedule: Callable[[Any], Any] | LRScheduler | None = None, schedule_steps: int | None = None, schedule_every: int = 1,
-           max_norm: float | None = None, seed: int = 0) -> Step:
+def export(module: torch.nn.Module, loss: Loss | Mapping[str, Loss], optimizer: Any, batch: Any, path: str | os.PathLike[str], *,
+           schedule: Any = None, schedule_steps: int | None = None, schedule_every: int = 1, max_norm: float | None = None, seed: int = 0) -> Step:
     """Writes a training step to `path` (a file .mlir), with its signature (.json) and initial state (.npz) beside it.
 
     module:    in the mode in which it is trained (module.train()). Parameters and buffers are the state, under their names in its
                state_dict; those that share memory are one, under the first name.
     loss:      `loss(module, batch)` gives one number; or that and a dictionary of further values, which may be fetched.
+               Or a dictionary of such losses, which take turns in each step.
     optimizer: one of torch.optim (all but Muon, SparseAdam and LBFGS) over the module's parameters, with groups; or one of optax.
+               Of several losses a dictionary of as many of torch.optim: each trains its own parameters on the loss of its name, with
+               what the turns before have made of all others. Two losses may have one optimizer.
     batch:     a tensor, or a dictionary, tuple or list of tensors: two examples or more, first axis; its size is left open.
     schedule:  of torch.optim's: a scheduler of torch.optim.lr_scheduler, which goes on from where it is; or the factor of the learning rate
-               as a function of the step's number from 0 (as of LambdaLR), in jax.numpy.
+               as a function of the step's number from 0 (as of LambdaLR), in jax.numpy. Of several losses a dictionary of them.
     schedule_steps: with a scheduler, whose numbers the step has as a table: how many steps the training has at most.
     schedule_every: after how many steps the scheduler makes one (those of an epoch, where it counts epochs).
-    max_norm:  gradients are clipped by their global norm (torch.nn.utils.clip_grad_norm_).
+    max_norm:  gradients are clipped by their global norm (torch.nn.utils.clip_grad_norm_), those of each loss by themselves.
     seed:      of dropout and other random numbers, which are JAX's, not PyTorch's.
     """
+    losses, optimizers, schedules = loss, optimizer, schedule
+    if not isinstance(loss, Mapping):
+        losses, optimizers, schedules = {"": loss}, {"": optimizer}, {"": schedule}
+    elif not isinstance(optimizer, Mapping) or not loss or optimizer.keys() != loss.keys():
+        raise TypeError(f"of several losses ({', '.join(map(str, loss))}) each has an optimizer: give a dictionary of as many, by the same names")
+    elif not all(isinstance(name, str) and name for name in loss) or "loss" in loss:
+        raise ValueError("names of losses are text, and none is 'loss', as which their sum is known")
+    elif schedule is None:
+        schedules = {}
+    elif not isinstance(schedule, Mapping) or not schedule.keys() <= loss.keys():
+        raise TypeError(f"of several losses ({', '.join(loss)}) schedules are a dictionary, by their names")
     with _with_wide_integers():
-        given = Table(schedule, optimizer, schedule_steps, schedule_every) if isinstance(schedule, (LRScheduler, ReduceLROnPlateau)) else schedule
-        return _export(module, loss, optimizer, batch, path, given, max_norm, seed)
+        made = {name: Table(each, optimizers[name], schedule_steps, schedule_every) if isinstance(each, (LRScheduler, ReduceLROnPlateau)) else each
+                for name, each in schedules.items()}
+        return _export(module, losses, optimizers, batch, path, made, max_norm, seed)
 
 
 def _get_memory(tensor: torch.Tensor) -> int | None:
@@ -1198,12 +1212,9 @@ def _find_shared_memory(tensors: Iterable[tuple[str, Any]]) -> list[list[str]]:
     return [names for names in by_memory.values() if len(names) > 1]
 
 
-def _expect_own_memory(exported: torch.export.ExportedProgram, values: Mapping[str, torch.Tensor], first: Mapping[int, str], named: Mapping[str, torch.Tensor],
-                       trained: list[str]) -> None:
+def _expect_own_memory(exported: torch.export.ExportedProgram, values: Mapping[str, torch.Tensor], named: Mapping[str, torch.Tensor], trained: list[str],
+                       written: set[str]) -> None:
     """Refuses tensors that share memory with one that the steps change: they would not follow."""
-    outputs = torch.export.graph_signature.OutputKind
-    written = {first[id(named[spec.target.removeprefix(_PREFIX)])] for spec in exported.graph_signature.output_specs
-               if spec.kind in (outputs.BUFFER_MUTATION, outputs.PARAMETER_MUTATION)}
     why = "would not follow: take it from the other one in forward"
     for names in _find_shared_memory(values.items()):
         if changes := [name for name in names if name in written or name in trained]:
@@ -1216,47 +1227,42 @@ def _expect_own_memory(exported: torch.export.ExportedProgram, values: Mapping[s
                 raise NotImplementedError(f"the loss changes '{name}' of the module, and a tensor that was taken of it before the export {why}")
 
 
-def _find_constants(exported: torch.export.ExportedProgram, values: Mapping[str, torch.Tensor], named: Mapping[str, torch.Tensor]) -> set[str]:
-    """The inputs of the graph that are the same in every step."""
-    outputs, kinds = torch.export.graph_signature.OutputKind, torch.export.graph_signature.InputKind
-    written = {id(named[spec.target.removeprefix(_PREFIX)]) for spec in exported.graph_signature.output_specs
-               if spec.kind in (outputs.BUFFER_MUTATION, outputs.PARAMETER_MUTATION)}
+def _find_constants(exported: torch.export.ExportedProgram, values: Mapping[str, torch.Tensor], named: Mapping[str, torch.Tensor], written: set[int]) -> set[str]:
+    """The inputs of the graph that are the same in every step. `written`: identities of the tensors that a step changes."""
+    kinds = torch.export.graph_signature.InputKind
     return {spec.arg.name for spec in exported.graph_signature.input_specs
             if (spec.kind == kinds.BUFFER and id(named[spec.target.removeprefix(_PREFIX)]) not in written)
             or (spec.kind == kinds.CONSTANT_TENSOR and _find_state(exported.constants[spec.target], values) is None)}
 
 
-def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, path: str | os.PathLike[str],
-            schedule: Table | Callable[[Any], Any] | None, max_norm: float | None, seed: int) -> Step:
-    named = _get_state(module)
-    first: dict[int, str] = {}
-    for name, tensor in named.items():
-        first.setdefault(id(tensor), name)
-    values = {name: tensor for name, tensor in named.items() if first[id(tensor)] == name and not tensor.is_complex()}
-    for name, parameter in module.named_parameters():
-        if parameter.is_complex():
-            raise NotImplementedError(f"the parameter '{name}' is complex: keep its real and imaginary part (torch.view_as_real), and make the complex "
-                                      "tensor of them in forward (torch.view_as_complex)")
-    trained = [name for name, tensor in values.items() if isinstance(tensor, torch.nn.Parameter) and tensor.requires_grad]
-    _expect_no_hooks(module)
-    if not trained:
-        raise ValueError("the module has no parameter that requires a gradient")
+@dataclasses.dataclass
+class _Turn:
+    """A loss, and the optimizer that follows it."""
 
-    leaves, batch_structure = _pytree.tree_flatten_with_path(batch)
-    example: dict[str, torch.Tensor] = {}
-    for key, leaf in leaves:
-        if not isinstance(leaf, torch.Tensor) or leaf.ndim == 0:
-            raise ValueError(f"'{_get_name(key)}' of the batch is no tensor with an axis of examples")
-        example[_get_name(key)] = leaf
-    if any(len(leaf) < 2 for leaf in example.values()):
-        raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
-    first_key, *others = example
-    for key in others:
-        if len(example[key]) != len(example[first_key]):
-            raise ValueError(f"'{first_key}' of the batch has {len(example[first_key])} examples, and '{key}' {len(example[key])}: what has no axis of examples (weights of classes) is a "
-                             "buffer of the module")
-    if not isinstance(optimizer, torch.optim.Optimizer) and not (callable(getattr(optimizer, "init", None)) and callable(getattr(optimizer, "update", None))):
+    name: str  # "" where there is one alone
+    loss: Loss
+    optimizer: Any
+    schedule: Table | Callable[[Any], Any] | None
+    exported: torch.export.ExportedProgram
+    trained: list[str]
+    slots: str  # the name of the turn that has its optimizer's state
+    # Of its loss: (parameters, the rest of the state, batch, key) -> (loss, (changed buffers, fetches)); and whether that draws random numbers.
+    evaluate: Callable[..., Any] | None = None
+    draws: bool = False
+    update: Callable[..., Any] | None = None
+
+
+def _expect_optimizer(optimizer: Any, has_others: bool) -> None:
+    if isinstance(optimizer, torch.optim.Optimizer):
+        return
+    if not (callable(getattr(optimizer, "init", None)) and callable(getattr(optimizer, "update", None))):
         raise TypeError(f"the optimizer is one of torch.optim that was made for the module's parameters, or one of optax, but is {optimizer!r}")
+    if has_others:
+        raise NotImplementedError("several optimizers are of torch.optim, each made for the parameters that it trains: one of optax does not say which those are")
+
+
+def _trace(module: torch.nn.Module, loss: Loss, batch: Any, named: Mapping[str, torch.Tensor], values: Mapping[str, torch.Tensor]) -> tuple[torch.export.ExportedProgram, int]:
+    """The loss in core operations, and how many examples it needs."""
     if isinstance(loss, torch.nn.Module) and (list(loss.parameters()) or list(loss.buffers())):
         raise NotImplementedError(f"the loss ({type(loss).__name__}) has parameters or buffers of its own: make it a part of the module, and give a function as the loss")
     with torch.enable_grad(), _with_ways_out(), _with_open_parts():
@@ -1273,17 +1279,24 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
     stop_gradients(exported.graph_module)
     try:
         with _with_ways_out():
-            exported = exported.run_decompositions(get_decompositions())
+            return exported.run_decompositions(get_decompositions()), smallest_batch
     except AssertionError as error:  # It takes no tensors of one memory that are written to.
         if not (shared := _find_shared_memory([*values.items(), *((f"a tensor ({name})", each) for name, each in exported.constants.items())])):
             raise
         raise NotImplementedError(f"the loss writes to memory that {' and '.join(shared[0])} of the module share: make one of them in forward, of the other "
                                   "one") from error
-    _expect_own_memory(exported, values, first, named, trained)
-    graph = Graph(exported.graph, _find_constants(exported, values, named))
-    if (columns := graph.get_most_columns()) <= distc_jax.MOST_EXAMPLES:
-        smallest_batch = max(smallest_batch, columns)
 
+
+def _get_written(exported: torch.export.ExportedProgram, named: Mapping[str, torch.Tensor]) -> set[int]:
+    """Identities of the module's tensors that it changes."""
+    outputs = torch.export.graph_signature.OutputKind
+    return {id(named[spec.target.removeprefix(_PREFIX)]) for spec in exported.graph_signature.output_specs if spec.kind in (outputs.BUFFER_MUTATION, outputs.PARAMETER_MUTATION)}
+
+
+def _make_evaluation(turn: _Turn, graph: Graph, named: Mapping[str, torch.Tensor], first: Mapping[int, str], values: Mapping[str, torch.Tensor], trained: list[str],
+                     example: Mapping[str, torch.Tensor]) -> None:
+    """The turn's loss as a function of JAX, and of what it trains that alone which the loss depends on."""
+    exported = turn.exported
     # What the inputs of the graph are.
     kinds = torch.export.graph_signature.InputKind
     inputs: dict[str, str] = {}
@@ -1331,12 +1344,13 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
         else:
             raise NotImplementedError(f"the loss changes '{spec.target}', which is no parameter or buffer of the module")
     structure = exported.call_spec.out_spec
-    if isinstance(optimizer, torch.optim.Optimizer):
+    if isinstance(turn.optimizer, torch.optim.Optimizer):
         # PyTorch's optimizers pass over parameters without a gradient: they do not decay, either.
         differentiated = {inputs.get(name) for name in graph.get_differentiated(tokens + len(mutated)) if name not in detached}
-        trained = [name for name in trained if name in differentiated]
-        if not trained:
-            raise ValueError("the loss depends on no parameter that requires a gradient")
+        turn.trained = [name for name in turn.trained if name in differentiated]
+        if not turn.trained:
+            raise ValueError(f"the loss '{turn.name}' depends on no parameter that requires a gradient and that its optimizer has" if turn.name else
+                             "the loss depends on no parameter that requires a gradient")
 
     def evaluate(parameters: Arrays, rest: Arrays, batch: Arrays, key: Any) -> tuple[Any, tuple[Arrays, Arrays]]:
         state = {**rest, **parameters}
@@ -1348,38 +1362,114 @@ def _export(module: torch.nn.Module, loss: Loss, optimizer: Any, batch: Any, pat
             raise TypeError("the loss gives one number (a mean over the examples), or that and a dictionary of further values")
         return number, (dict(zip(mutated, values)), fetches)
 
+    turn.evaluate, turn.draws = evaluate, graph.draws
+
+
+def _export(module: torch.nn.Module, losses: Mapping[str, Loss], optimizers: Mapping[str, Any], batch: Any, path: str | os.PathLike[str],
+            schedules: Mapping[str, Table | Callable[[Any], Any] | None], max_norm: float | None, seed: int) -> Step:
+    named = _get_state(module)
+    first: dict[int, str] = {}
+    for name, tensor in named.items():
+        first.setdefault(id(tensor), name)
+    values = {name: tensor for name, tensor in named.items() if first[id(tensor)] == name and not tensor.is_complex()}
+    for name, parameter in module.named_parameters():
+        if parameter.is_complex():
+            raise NotImplementedError(f"the parameter '{name}' is complex: keep its real and imaginary part (torch.view_as_real), and make the complex "
+                                      "tensor of them in forward (torch.view_as_complex)")
+    trained = [name for name, tensor in values.items() if isinstance(tensor, torch.nn.Parameter) and tensor.requires_grad]
+    _expect_no_hooks(module)
+    if not trained:
+        raise ValueError("the module has no parameter that requires a gradient")
+
+    leaves, batch_structure = _pytree.tree_flatten_with_path(batch)
+    example: dict[str, torch.Tensor] = {}
+    for key, leaf in leaves:
+        if not isinstance(leaf, torch.Tensor) or leaf.ndim == 0:
+            raise ValueError(f"'{_get_name(key)}' of the batch is no tensor with an axis of examples")
+        example[_get_name(key)] = leaf
+    if any(len(leaf) < 2 for leaf in example.values()):
+        raise ValueError("the batch needs two examples or more, so that PyTorch leaves its size open")
+    first_key, *others = example
+    for key in others:
+        if len(example[key]) != len(example[first_key]):
+            raise ValueError(f"'{first_key}' of the batch has {len(example[first_key])} examples, and '{key}' {len(example[key])}: what has no axis of examples (weights of classes) is a "
+                             "buffer of the module")
+    for optimizer in optimizers.values():
+        _expect_optimizer(optimizer, len(optimizers) > 1)
+
+    turns: list[_Turn] = []
+    smallest_batch = 1
+    identities = {id(tensor): first[id(tensor)] for tensor in named.values()}
+    for turn_name, loss in losses.items():
+        optimizer = optimizers[turn_name]
+        own = trained
+        if turn_name:
+            of_optimizer = {identities.get(id(parameter)) for group in optimizer.param_groups for parameter in group["params"]}
+            own = [name for name in trained if name in of_optimizer]
+        exported, smallest = _trace(module, loss, batch, named, values)
+        smallest_batch = max(smallest_batch, smallest)
+        slots = next((turn.slots for turn in turns if turn.optimizer is optimizer), turn_name)
+        turns.append(_Turn(turn_name, loss, optimizer, schedules.get(turn_name), exported, own, slots))
+    written = set().union(*(_get_written(turn.exported, named) for turn in turns))
+    for turn in turns:
+        _expect_own_memory(turn.exported, values, named, trained, {first[identity] for identity in written})
+        graph = Graph(turn.exported.graph, _find_constants(turn.exported, values, named, written))
+        if (columns := graph.get_most_columns()) <= distc_jax.MOST_EXAMPLES:
+            smallest_batch = max(smallest_batch, columns)
+        _make_evaluation(turn, graph, named, first, values, trained, example)
+
     arrays = {name: to_array(tensor) for name, tensor in values.items()}
+    trained = [name for name in trained if any(name in turn.trained for turn in turns)]
     parameters = {name: arrays.pop(name) for name in trained}
-    if isinstance(optimizer, torch.optim.Optimizer):
-        slots, update = _make_torch_update(optimizer, {id(tensor): first[id(tensor)] for tensor in named.values()}, trained, schedule)
-    else:
-        if schedule is not None:
-            raise ValueError("a schedule goes into the optimizer of optax: optax.sgd(schedule)")
-        slots, update = _make_optax_update(optimizer, parameters)
-    state: Arrays = {**parameters, **arrays, "optimizer": slots}
-    if graph.draws:
+    slots: Arrays = {}
+    for turn in turns:
+        before = next((each for each in turns if each is not turn and each.optimizer is turn.optimizer and each.update is not None), None)
+        if before is not None:
+            if turn.schedule is not None:
+                raise ValueError(f"the losses '{before.name}' and '{turn.name}' have one optimizer, whose schedule is the first one's")
+            if before.trained != turn.trained:
+                raise NotImplementedError(f"the losses '{before.name}' and '{turn.name}' have one optimizer, but depend on different ones of its parameters: give each an optimizer of its own")
+            turn.update = before.update
+        elif isinstance(turn.optimizer, torch.optim.Optimizer):
+            slots[turn.slots], turn.update = _make_torch_update(turn.optimizer, identities, turn.trained, turn.schedule)
+        else:
+            if turn.schedule is not None:
+                raise ValueError("a schedule goes into the optimizer of optax: optax.sgd(schedule)")
+            slots[turn.slots], turn.update = _make_optax_update(turn.optimizer, parameters)
+    is_one = list(losses) == [""]
+    state: Arrays = {**parameters, **arrays, "optimizer": slots[""] if is_one else slots}
+    if any(turn.draws for turn in turns):
         state["random_key"] = jax.random.key(seed)
-    if schedule is not None:
+    if any(turn.schedule is not None for turn in turns):
         state["schedule_step"] = np.zeros((), np.int32)
 
     def step(state: Arrays, batch: Arrays) -> tuple[Any, ...]:
         new = dict(state)
         key = None
-        if graph.draws:
+        if "random_key" in state:
             key, new["random_key"] = jax.random.split(state["random_key"])
-        parameters = {name: state[name] for name in trained}
-        rest = {name: state[name] for name in arrays}
-        (value, (buffers, fetches)), gradients = jax.value_and_grad(evaluate, has_aux=True)(parameters, rest, batch, key)
-        if max_norm is not None:
-            norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients.values()))
-            scale = jnp.minimum(max_norm / (norm + 1e-6), 1.0)
-            gradients = {name: gradient * scale for name, gradient in gradients.items()}
-        if schedule is not None:
+        if "schedule_step" in state:
             new["schedule_step"] = state["schedule_step"] + 1
-        changed, new["optimizer"] = update(gradients, state["optimizer"], parameters, state.get("schedule_step"))
-        new.update(changed)
-        new.update(buffers)
-        return (new, value, fetches) if fetches else (new, value)
+        total, all_fetches, now = None, {}, {"": state["optimizer"]} if is_one else dict(state["optimizer"])
+        for number, turn in enumerate(turns):
+            parameters = {name: new[name] for name in turn.trained}
+            rest = {name: new[name] for name in (*arrays, *trained) if name not in parameters}
+            drawn = key if number == 0 or key is None else jax.random.fold_in(key, number)
+            (value, (buffers, fetches)), gradients = jax.value_and_grad(turn.evaluate, has_aux=True)(parameters, rest, batch, drawn)
+            if max_norm is not None:
+                norm = jnp.sqrt(sum(jnp.sum(jnp.square(gradient)) for gradient in gradients.values()))
+                scale = jnp.minimum(max_norm / (norm + 1e-6), 1.0)
+                gradients = {name: gradient * scale for name, gradient in gradients.items()}
+            changed, now[turn.slots] = turn.update(gradients, now[turn.slots], parameters, state.get("schedule_step"))
+            new.update(changed)
+            new.update(buffers)
+            total = value if total is None else total + value
+            fetches = fetches if is_one else {**fetches, turn.name: value}
+            if twice := fetches.keys() & all_fetches.keys():
+                raise ValueError(f"two of the losses give a value '{min(twice)}'")
+            all_fetches |= fetches
+        new["optimizer"] = now[""] if is_one else now
+        return (new, total, all_fetches) if all_fetches else (new, total)
 
     specs = {name: jax.ShapeDtypeStruct(tuple(leaf.shape), to_dtype(leaf.dtype)) for name, leaf in example.items()}
     made = distc_jax.export(step, state, specs, path, smallest_batch=smallest_batch)

@@ -1363,3 +1363,71 @@ def test_packed_sequences_that_are_refused(tmp_path, read, way):
         distc.torch.export(module, lambda m, b: read(pack_padded_sequence(b["x"], b["lengths"], True, False), m), optim.SGD(module.parameters(), 0.1), data, tmp_path / "step.mlir")
     packed = pack_padded_sequence(data["x"], data["lengths"].flip(0), batch_first=True)  # PyTorch's own again
     assert packed.data.shape == (12, 4) and module(packed)[1].shape == (1, 4, 4)
+
+
+class Adversaries(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.maker = torch.nn.Sequential(torch.nn.Linear(3, 6), torch.nn.BatchNorm1d(6, eps=0.1), torch.nn.Tanh(), torch.nn.Linear(6, 4))
+        self.judge = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.LeakyReLU(0.2), torch.nn.Linear(6, 1))
+
+
+def judge(module, batch):
+    real, made = module.judge(batch["x"]), module.judge(module.maker(batch["z"]).detach())
+    return F.binary_cross_entropy_with_logits(real, torch.ones_like(real)) + F.softplus(made).mean(), {"real": real.mean()}
+
+
+def judge_again(module, batch):
+    return judge(module, {name: tensor.flip(0) for name, tensor in batch.items()})[0]
+
+
+def deceive(module, batch):
+    return F.softplus(-module.judge(module.maker(batch["z"]))).mean()
+
+
+@pytest.mark.parametrize("strategy,replicas,processes", [("AllReduce", 2, False), ("ShardedUpdate", 2, False), ("PSLoadBalancing", 2, True)])
+def test_losses_take_turns(tmp_path, strategy, replicas, processes):
+    """As those of generative adversaries: each optimizer's new parameters are those that the next loss sees; one has two turns."""
+    torch.manual_seed(0)
+    module = Adversaries().double()
+    losses = {"judge": judge, "again": judge_again, "maker": deceive}
+
+    def make_optimizers(module):
+        first = optim.SGD(module.judge.parameters(), 0.05, momentum=0.9)
+        return {"judge": first, "again": first, "maker": optim.Adam(module.maker.parameters(), 0.02, eps=1e-3)}
+
+    theirs, data = copy.deepcopy(module), {"x": torch.randn(2 * BATCH, 4).double(), "z": torch.randn(2 * BATCH, 3).double()}
+    optimizers, expected = make_optimizers(theirs), []
+    decay = optim.lr_scheduler.StepLR(optimizers["maker"], 2, 0.5)
+    for step in range(4):
+        begin = step % 2 * BATCH
+        for name, loss in losses.items():
+            optimizers[name].zero_grad()
+            value = loss(theirs, {each: tensor[begin:begin + BATCH] for each, tensor in data.items()})
+            value = value[0] if isinstance(value, tuple) else value
+            value.backward()
+            torch.nn.utils.clip_grad_norm_((theirs.maker if name == "maker" else theirs.judge).parameters(), 0.3)
+            optimizers[name].step()
+            expected.append(value.item())
+        decay.step()
+    optimizers = make_optimizers(module)
+    step = distc.torch.export(module, losses, optimizers, get_example(data), tmp_path / "step.mlir", max_norm=0.3, schedule={"maker": optim.lr_scheduler.StepLR(optimizers["maker"], 2, 0.5)},
+                              schedule_steps=4)
+    result = distc.compile(step, strategy=strategy, replicas=replicas, batch=BATCH, processes=processes).train(to_numpy(data), 4)
+    np.testing.assert_allclose(np.stack([result.fetches[name] for name in losses], 1).ravel(), expected, rtol=1e-9)
+    np.testing.assert_allclose(result.losses, np.reshape(expected, (4, 3)).sum(1), rtol=1e-9)
+    assert "real" in result.fetches
+    expect_state(module, result.state, theirs)
+
+
+@pytest.mark.parametrize("optimizer,error,says", [
+    (lambda m: optim.SGD(m.parameters(), 0.1), TypeError, "each has an optimizer"),
+    (lambda m: {"judge": optim.SGD(m.parameters(), 0.1)}, TypeError, "each has an optimizer"),
+    (lambda m: {"judge": optim.SGD(m.judge.parameters(), 0.1), "maker": optax.sgd(0.1)}, NotImplementedError, "of torch.optim"),
+    (lambda m: {"judge": optim.SGD(m.maker.parameters(), 0.1), "maker": optim.SGD(m.maker.parameters(), 0.1)}, ValueError, "'judge' depends on no parameter"),
+    (lambda m: dict.fromkeys(["judge", "maker"], optim.SGD(m.parameters(), 0.1)), NotImplementedError, "one optimizer, but depend on different"),
+])
+def test_turns_that_are_refused(tmp_path, optimizer, error, says):
+    module, data = Adversaries(), {"x": torch.randn(BATCH, 4), "z": torch.randn(BATCH, 3)}
+    with pytest.raises(error, match=says):
+        distc.torch.export(module, {"judge": judge, "maker": deceive}, optimizer(module), data, tmp_path / "step.mlir")
