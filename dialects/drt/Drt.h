@@ -14,6 +14,8 @@
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/ControlFlowInterfaces.h"
+#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 
 #include <algorithm>
@@ -58,11 +60,7 @@ template <FixedText category> struct InScope {
 
 namespace distc::drt {
 
-/// On a `func.func`: a kernel that `drt.launch` calls, or that `drt.update` calls on a range.
-inline constexpr llvm::StringLiteral kKernelAttr = "drt.kernel";
-inline constexpr llvm::StringLiteral kRangeKernelAttr = "drt.range_kernel";
-/// On a kernel that takes the part of a loop to compute as its first two arguments: the loop's extent, and as much of
-/// it as is worth a core.
+/// On the LLVM function that a divided kernel becomes: its `divided`.
 inline constexpr llvm::StringLiteral kDividedAttr = "drt.divided";
 
 /// The `gpu.module` with a program's kernels, and on each of them x, y and z of grid and block (array<i64>).

@@ -10,6 +10,8 @@ include "mlir/IR/AttrTypeBase.td"
 include "mlir/IR/BuiltinAttributes.td"
 include "mlir/IR/OpBase.td"
 include "mlir/IR/SymbolInterfaces.td"
+include "mlir/Interfaces/ControlFlowInterfaces.td"
+include "mlir/Interfaces/FunctionInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "dialects/drt/DrtInterfaces.td"
 
@@ -21,8 +23,8 @@ def DRT_Dialect : Dialect {
   let summary = "What one task runs, one to one with the runtime's C API";
   let description = [{
     An entry is a `drt.entry`; its operations work on tensors of static shape in program order. A tensor is an address at run time: what `drt.feed` or `drt.variable` names, or a place in the replica's arena, which
-    `drt-plan-memory` writes into `at` (one offset in bytes a result). Linalg operations between them become kernels:
-    `func.func private` with the attribute `drt.kernel`, called by `drt.launch`.
+    `drt-plan-memory` writes into `at` (one offset in bytes a result). Linalg operations between them become kernels
+    (`drt.kernel`), which `drt.launch` runs.
   }];
   // The text of operations without a format of their own (AssemblyFormat.h).
   let extraClassDeclaration = [{

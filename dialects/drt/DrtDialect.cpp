@@ -9,6 +9,7 @@
 #include "dialects/drt/Servers.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
+#include "mlir/Interfaces/FunctionImplementation.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -42,8 +43,6 @@ namespace distc::drt {
 static bool isKernel(Operation *op) { return llvm::isa<FunctionOpInterface>(op); }
 
 static const dfg::AttachedAttribute kAttached[] = {
-    {kKernelAttr, isKernel, "a kernel", dfg::isA<UnitAttr>, "a unit"},
-    {kRangeKernelAttr, isKernel, "a kernel", dfg::isA<UnitAttr>, "a unit"},
     {kDividedAttr, isKernel, "a kernel",
      [](Attribute value) {
        auto numbers = llvm::dyn_cast<DenseI64ArrayAttr>(value);
@@ -95,6 +94,43 @@ llvm::SmallVector<int64_t> ProgramOp::getTaskReplicas() {
 void EntryOp::build(OpBuilder &builder, OperationState &state, StringRef name) {
   state.getOrAddProperties<Properties>().name = builder.getStringAttr(name);
   state.addRegion()->emplaceBlock();
+}
+
+void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name, FunctionType type) {
+  auto &properties = state.getOrAddProperties<Properties>();
+  properties.sym_name = builder.getStringAttr(name);
+  properties.sym_visibility = builder.getStringAttr("private");
+  properties.function_type = TypeAttr::get(type);
+  state.addRegion();
+}
+
+// Always private: only this module's entries run a kernel.
+ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
+  if (succeeded(parser.parseOptionalKeyword("range")))
+    result.addAttribute(getRangeAttrName(result.name), parser.getBuilder().getUnitAttr());
+  if (function_interface_impl::parseFunctionOp(
+          parser, result, /*allowVariadic=*/false, getFunctionTypeAttrName(result.name),
+          [](Builder &builder, ArrayRef<Type> arguments, ArrayRef<Type> results, function_interface_impl::VariadicFlag,
+             std::string &) { return builder.getFunctionType(arguments, results); },
+          getArgAttrsAttrName(result.name), getResAttrsAttrName(result.name)))
+    return failure();
+  result.attributes.set(getSymVisibilityAttrName(result.name), parser.getBuilder().getStringAttr("private"));
+  return success();
+}
+
+void KernelOp::print(OpAsmPrinter &printer) {
+  printer << (getRange() ? " range " : " ");
+  printer.printSymbolName(getSymName());
+  function_interface_impl::printFunctionSignature(printer, *this, getArgumentTypes(), /*isVariadic=*/false,
+                                                  getResultTypes());
+  function_interface_impl::printFunctionAttributes(printer, *this,
+                                                   {getRangeAttrName(), getSymVisibilityAttrName(),
+                                                    getFunctionTypeAttrName(), getArgAttrsAttrName(),
+                                                    getResAttrsAttrName()});
+  if (getBody().empty())
+    return;
+  printer << ' ';
+  printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
 int64_t ProgramOp::getNumReplicas() { return llvm::sum_of(getTaskReplicas(), int64_t(0)); }

@@ -103,6 +103,46 @@ def DRT_EntryOp : DRT_Op<"entry", [HasParent<"::mlir::ModuleOp">, IsolatedFromAb
   let assemblyFormat = "$name attr-dict-with-keyword $body";
 }
 
+// ---- Kernels ---------------------------------------------------------------------------------
+def DRT_KernelOp : DRT_Op<"kernel", [AffineScope, AutomaticAllocationScope, FunctionOpInterface, HasParent<"::mlir::ModuleOp">, IsolatedFromAbove]> {
+  let summary = "Code that the operations of an entry run: on whole tensors, or on a range of an update's elements";
+  let description = [{
+    Arguments are tensors' memory: those that a launch takes, then those of its results; there are no results. Until it is lowered a kernel is linalg on buffers.
+
+    With `range` it is the rule of an update (`drt.update`), on elements [begin, end), which are its first two arguments; all buffers are flat.
+
+    With `divided` the cores of a replica share it (`drt-divide-kernels`): it computes the part [begin, end), its first two arguments, of a loop. `divided` says
+    how long the loop is, and how much of it is worth a core. One without a body is code that is elsewhere.
+
+    ```mlir
+    drt.kernel @kernel_0(%x: memref<4x8xf32>, %y: memref<4x8xf32>) {
+      linalg.generic ... ins(%x : memref<4x8xf32>) outs(%y : memref<4x8xf32>) { ... }
+      drt.return
+    }
+    drt.kernel range @update_step_0(%begin: i64, %end: i64, %g: memref<32xf32>, %w: memref<32xf32>) { ... }
+    ```
+  }];
+  let arguments = (ins SymbolNameAttr:$sym_name, TypeAttrOf<FunctionType>:$function_type, OptionalAttr<StrAttr>:$sym_visibility,
+                       OptionalAttr<DictArrayAttr>:$arg_attrs, OptionalAttr<DictArrayAttr>:$res_attrs, UnitAttr:$range,
+                       OptionalAttr<DenseI64ArrayAttr>:$divided);
+  let regions = (region AnyRegion:$body);
+  let skipDefaultBuilders = 1;
+  let builders = [OpBuilder<(ins "::llvm::StringRef":$name, "::mlir::FunctionType":$type)>];
+  let hasCustomAssemblyFormat = 1;
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    ::llvm::ArrayRef<::mlir::Type> getArgumentTypes() { return getFunctionType().getInputs(); }
+    ::llvm::ArrayRef<::mlir::Type> getResultTypes() { return getFunctionType().getResults(); }
+    ::mlir::Region *getCallableRegion() { return getBody().empty() ? nullptr : &getBody(); }
+    /// The types of what is behind [begin, end), where the kernel is given such a part.
+    ::llvm::ArrayRef<::mlir::Type> getBufferTypes();
+  }];
+}
+def DRT_ReturnOp : DRT_Op<"return", [Pure, HasParent<"KernelOp">, ReturnLike, Terminator]> {
+  let summary = "The end of a kernel";
+  let assemblyFormat = "attr-dict";
+}
+
 // ---- Addresses ------------------------------------------------------------------------------
 def DRT_FeedOp : DRT_PlanOp<"feed", [Pure]> {
   let summary = "What the replica is fed: its share where `batched`, else the whole";
@@ -151,7 +191,7 @@ def DRT_EmptyOp : DRT_Placed<"empty"> {
 }
 
 // ---- Work -------------------------------------------------------------------------------------
-def DRT_LaunchOp : DRT_Placed<"launch", [DRT_Scope<"kernel">, Pure, DRT_AccessInterface]> {
+def DRT_LaunchOp : DRT_Placed<"launch", [DRT_Scope<"kernel">, Pure, DRT_SymbolUser, DRT_AccessInterface]> {
   let summary = "Runs a kernel: operands' addresses, then results'";
   let arguments = !con((ins FlatSymbolRefAttr:$kernel, Variadic<DRT_Tensor>:$operands), placed);
   let results = (outs Variadic<DRT_Tensor>:$results);
@@ -360,7 +400,7 @@ def DRT_UpdateOp : DRT_Op<"update", [DRT_Scope<"update">, MemoryEffects<[MemRead
   let summary = "Runs a range kernel on this replica's part of the variables";
   let description = [{
     With `bucket`: drt_update, the gradient is member `member` of the bucket; without: drt_update_local. The range kernel is a
-    `func.func private` with `drt.range_kernel`:
+    `drt.kernel range` of
     `(i64 begin, i64 end, [memref<Nxtype> gradient,] one memref<Nxtype> a variable, one memref<Nxtype> or memref<1xtype> an argument)`,
     N = `count`. The gradient is there with `bucket` only, and its element 0 is that of `begin`; all others are indexed from 0.
 

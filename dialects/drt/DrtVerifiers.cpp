@@ -454,6 +454,29 @@ LogicalResult GatherStartOp::verify() {
                  succeeded(expectOwners(*this, getOwners(), getVariables().size())));
 }
 
+ArrayRef<Type> KernelOp::getBufferTypes() { return getArgumentTypes().drop_front(getRange() || getDivided() ? 2 : 0); }
+
+LogicalResult KernelOp::verify() {
+  if (!getResultTypes().empty())
+    return emitOpError("has results; it writes what it computes into its arguments");
+  if (getRange() && getDivided())
+    return emitOpError("works on a range of elements and is divided; the cores share ranges anyway");
+  const bool isPart = getRange() || getDivided();
+  if (getDivided() && (getDivided()->size() != 2 || llvm::any_of(*getDivided(), [](int64_t of) { return of < 1; })))
+    return emitOpError("has another `divided` than how long a loop is, and how much of it is worth a core");
+  if (isPart && (getArgumentTypes().size() < 2 ||
+                 llvm::any_of(getArgumentTypes().take_front(2), [](Type type) { return !type.isInteger(64); })))
+    return emitOpError("computes a part, and its first two arguments are no i64, where that begins and ends");
+  for (Type type : getBufferTypes()) {
+    auto buffer = llvm::dyn_cast<MemRefType>(type);
+    if (!buffer || !buffer.hasStaticShape() || !buffer.getLayout().isIdentity())
+      return emitOpError() << "takes " << type << ", which is no tensor's memory";
+    if (getRange() && buffer.getRank() != 1)
+      return emitOpError() << "works on a range of elements and takes " << type << ", which is not flat";
+  }
+  return success();
+}
+
 LogicalResult UpdateGroupOp::verify() {
   if (getShares() && getArguments().empty())
     return emitOpError("updates shares and is not given the replica's number");

@@ -80,6 +80,59 @@ LogicalResult verifyTasks(Operation *op, ArrayRef<int64_t> owners) {
   return success();
 }
 
+/// The kernel, where it is one of the plan's still: null where it is a function for LLVM or in the devices' module, or
+/// where a part of a plan has none.
+FailureOr<KernelOp> findKernel(Operation *op, FlatSymbolRefAttr name, bool range, SymbolTableCollection &symbols) {
+  Operation *found = symbols.lookupNearestSymbolFrom(op, name);
+  auto kernel = llvm::dyn_cast_or_null<KernelOp>(found);
+  if (found && !kernel && !llvm::isa<FunctionOpInterface>(found))
+    return (op->emitOpError() << "runs " << name << ", which is no kernel").attachNote(found->getLoc()) << "it is this";
+  if (kernel && kernel.getRange() != range)
+    return (op->emitOpError() << "runs " << name << ", which "
+                              << (range ? "takes no range of elements" : "takes a range of elements"))
+               .attachNote(kernel->getLoc())
+           << "it is this";
+  return kernel;
+}
+
+bool isMemoryOf(Type buffer, int64_t count, Type element) {
+  auto type = llvm::cast<MemRefType>(buffer);
+  return type.getNumElements() == count && type.getElementType() == element;
+}
+
+/// The range kernel takes the gradient, then the variables, then the arguments. Of variables and arguments with
+/// `count` elements each it takes `given` of them.
+LogicalResult verifyRangeKernel(Operation *op, FlatSymbolRefAttr name, bool hasGradient, ArrayAttr variables,
+                                ValueRange arguments, SymbolTableCollection &symbols) {
+  FailureOr<KernelOp> kernel = findKernel(op, name, /*range=*/true, symbols);
+  if (failed(kernel) || !*kernel)
+    return kernel;
+  ArrayRef<Type> buffers = kernel->getBufferTypes();
+  auto refuse = [&](const Twine &what) -> LogicalResult {
+    return (op->emitOpError() << "runs " << name << what).attachNote(kernel->getLoc()) << "it is this";
+  };
+  const size_t needed = hasGradient + variables.size() + arguments.size();
+  if (buffers.size() != needed)
+    return refuse(", which takes " + Twine(buffers.size()) + " buffers and not " + Twine(needed));
+  for (auto [symbol, buffer] : llvm::zip(variables.getAsRange<FlatSymbolRefAttr>(), buffers.drop_front(hasGradient))) {
+    FailureOr<VariableOp> variable = findVariable(op, symbol, symbols);
+    if (failed(variable))
+      return failure();
+    Type element = llvm::cast<RankedTensorType>(variable->getType()).getElementType();
+    Type of = llvm::cast<MemRefType>(buffer).getElementType();
+    if (element.getIntOrFloatBitWidth() != of.getIntOrFloatBitWidth())
+      return refuse(", which takes elements of another width than those of variable " + symbol.getValue());
+  }
+  for (auto [argument, buffer] : llvm::zip(arguments, buffers.take_back(arguments.size()))) {
+    auto type = llvm::cast<RankedTensorType>(argument.getType());
+    if (type.getElementType() != llvm::cast<MemRefType>(buffer).getElementType())
+      return refuse(", which takes other elements than those of its arguments");
+    if (type.getNumElements() < llvm::cast<MemRefType>(buffer).getNumElements())
+      return refuse(", which takes more elements than an argument has");
+  }
+  return success();
+}
+
 ArrayRef<int64_t> toArray(const std::optional<uint64_t> &number) {
   return number ? ArrayRef(reinterpret_cast<const int64_t *>(&*number), 1) : ArrayRef<int64_t>();
 }
@@ -126,6 +179,26 @@ LogicalResult PullRowsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyTasks(*this, toArray(getOwner()));
 }
 
+// The runtime is told addresses alone: a kernel of other tensors would write beyond their end.
+LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  FailureOr<KernelOp> kernel = findKernel(*this, getKernelAttr(), /*range=*/false, symbols);
+  if (failed(kernel) || !*kernel)
+    return kernel;
+  ArrayRef<Type> buffers = kernel->getBufferTypes();
+  SmallVector<Type> tensors(getOperandTypes());
+  llvm::append_range(tensors, getResultTypes());
+  bool fits = buffers.size() == tensors.size();
+  for (auto [buffer, tensor] : llvm::zip(buffers, tensors)) {
+    auto type = llvm::cast<RankedTensorType>(tensor);
+    fits = fits && isMemoryOf(buffer, type.getNumElements(), type.getElementType());
+  }
+  if (!fits)
+    return (emitOpError() << "runs " << getKernelAttr() << " on other tensors than it takes")
+               .attachNote(kernel->getLoc())
+           << "it takes " << kernel->getFunctionType();
+  return success();
+}
+
 LogicalResult AllReduceStartOp::verifySymbolUses(SymbolTableCollection &) {
   return verifyTasks(*this, getOwners().value_or(ArrayRef<int64_t>()));
 }
@@ -138,7 +211,9 @@ LogicalResult GatherStartOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   const auto count = static_cast<int64_t>(getCount());
   return success(succeeded(verifyCount(*this, getVariables(), count, getShare().value_or(count), symbols)) &&
-                 succeeded(verifyTasks(*this, toArray(getOwner()))));
+                 succeeded(verifyTasks(*this, toArray(getOwner()))) &&
+                 succeeded(verifyRangeKernel(*this, getKernelAttr(), getBucket().has_value(), getVariables(),
+                                             getArguments(), symbols)));
 }
 
 LogicalResult UpdateGroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
@@ -166,13 +241,15 @@ LogicalResult SparseUpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
                  .attachNote(variable->getLoc())
              << "it is " << type;
   }
-  return success();
+  return verifyRangeKernel(*this, getKernelAttr(), /*hasGradient=*/true, getVariables(), getArguments(), symbols);
 }
 
 LogicalResult MatmulUpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
   auto a = llvm::cast<RankedTensorType>(getA().getType()), b = llvm::cast<RankedTensorType>(getB().getType());
   const int64_t count = a.getDimSize(getTransposeA() ? 1 : 0) * b.getDimSize(getTransposeB() ? 0 : 1);
-  return verifyCount(*this, getVariables(), count, count, symbols);
+  return success(succeeded(verifyCount(*this, getVariables(), count, count, symbols)) &&
+                 succeeded(verifyRangeKernel(*this, getKernelAttr(), /*hasGradient=*/true, getVariables(),
+                                             getArguments(), symbols)));
 }
 
 } // namespace distc::drt

@@ -46,7 +46,7 @@ void addPlanVerifiers(mlir::OpPassManager &manager, bool device);
 /// places in memory. A target that there is not ends the program.
 void buildLowerToRuntimePipeline(mlir::OpPassManager &manager, const LowerToRuntimeOptions &options);
 
-/// Kernels (`drt.kernel`, `drt.range_kernel`) from linalg on buffers to LLVM functions.
+/// Kernels (`drt.kernel`) from linalg on buffers to LLVM functions.
 void buildLowerKernelsPipeline(mlir::OpPassManager &pm);
 
 /// Kernels of a grid's threads (`gpu.func` in `gpu.module @kernels`, with `drt.grid` and `drt.block`) to NVVM, one bare

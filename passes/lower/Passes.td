@@ -281,11 +281,11 @@ def OutlineKernels : Pass<"drt-outline-kernels", "::mlir::ModuleOp"> {
     becomes
     ```mlir
     %y = drt.launch @kernel_0(%x) : (tensor<4x8xf32>) -> tensor<4x8xf32>
-    func.func private @kernel_0(%x: memref<4x8xf32>, %y: memref<4x8xf32>) attributes {drt.kernel} { linalg.generic ... }
+    drt.kernel @kernel_0(%x: memref<4x8xf32>, %y: memref<4x8xf32>) { linalg.generic ... }
     ```
     Constants that a kernel reads go into it; a constant that a library call takes is written by a kernel. Range kernels are made unique too.
   }];
-  let dependentDialects = ["::distc::drt::DRTDialect", "::mlir::func::FuncDialect", "::mlir::memref::MemRefDialect"];
+  let dependentDialects = ["::distc::drt::DRTDialect", "::mlir::memref::MemRefDialect"];
 }
 
 def ScheduleForGpu : Pass<"drt-schedule-for-gpu", "::mlir::ModuleOp"> {
@@ -295,7 +295,7 @@ def ScheduleForGpu : Pass<"drt-schedule-for-gpu", "::mlir::ModuleOp"> {
     it reads move along. `drt.schedule` says which schedule was taken (passes/lower/gpu, a file each). All buffers begin at multiples of 16 bytes.
 
     ```mlir
-    func.func private @kernel_0(%x: memref<4096xf32>, %y: memref<4096xf32>) attributes {drt.kernel} { linalg.generic ... }
+    drt.kernel @kernel_0(%x: memref<4096xf32>, %y: memref<4096xf32>) { linalg.generic ... }
     ```
     becomes
     ```mlir
@@ -329,10 +329,10 @@ def WidenNarrowFloats : Pass<"drt-widen-narrow-floats"> {
   let dependentDialects = ["::mlir::arith::ArithDialect"];
 }
 
-def PrepareKernels : Pass<"drt-prepare-kernels", "::mlir::func::FuncOp"> {
+def PrepareKernels : Pass<"drt-prepare-kernels", "::distc::drt::KernelOp"> {
   let summary = "What a kernel may assume: distinct buffers, contraction, elementary functions as polynomials";
   let description = [{
-    The first step of `--lower-kernels`. Functions without `drt.kernel` or `drt.range_kernel` are left alone.
+    The first step of `--lower-kernels`.
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect"];
 }
@@ -341,22 +341,22 @@ def DivideKernels : Pass<"drt-divide-kernels", "::mlir::ModuleOp"> {
   let summary = "The cores of a replica each compute a part of a kernel's loops";
   let description = [{
     Where `drt.program` has `cores`. A kernel takes the part [begin, end) of one of its loops as its first two arguments, and
-    says how long that loop is and how much of it is worth a core (`drt.divided`); its launch is a call of drt_parallel_for. The loop is the outermost
+    says how long that loop is and how much of it is worth a core (`divided`); its launch is a call of drt_parallel_for. The loop is the outermost
     whose iterations write different elements of every result, and long enough: no sum is divided, so that the number of cores changes no bit of
     a result. A sum of a whole tensor has no such loop and stays one core's.
     ```mlir
-    func.func private @kernel_0(%x: memref<64x256xf32>, %y: memref<64x256xf32>) attributes {drt.kernel}
+    drt.kernel @kernel_0(%x: memref<64x256xf32>, %y: memref<64x256xf32>)
     ```
     becomes
     ```mlir
-    func.func private @kernel_0(%begin: i64, %end: i64, %x: memref<64x256xf32>, %y: memref<64x256xf32>) attributes {drt.divided = array<i64: 64, 32>, drt.kernel} {
+    drt.kernel @kernel_0(%begin: i64, %end: i64, %x: memref<64x256xf32>, %y: memref<64x256xf32>) attributes {divided = array<i64: 64, 32>} {
       scf.for %i = %begin to %end { scf.for %j = 0 to 256 { ... } }
     ```
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
-def SplitLoops : Pass<"drt-split-loops", "::mlir::func::FuncOp"> {
+def SplitLoops : Pass<"drt-split-loops", "::distc::drt::KernelOp"> {
   let summary = "Loops of kernels are split where a branch on their counter changes";
   let description = [{
     Joined and padded tensors ask at each element which part it lies in. Where a loop's bounds and what its counter is compared with are
@@ -375,7 +375,7 @@ def ConvertKernelsToLLVM : Pass<"convert-kernels-to-llvm", "::mlir::ModuleOp"> {
   let description = [{
     Elementary functions become LLVM's intrinsics, or calls of the C library's where there is none.
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let dependentDialects = ["::mlir::func::FuncDialect", "::mlir::LLVM::LLVMDialect"];
 }
 
 def PrepareGpuKernels : Pass<"drt-prepare-gpu-kernels", "::mlir::gpu::GPUModuleOp"> {
@@ -716,7 +716,7 @@ def GroupUpdates : Pass<"drt-group-updates", "::mlir::ModuleOp"> {
     ```
     with `gpu.func @update_group_0(%arena: memref<..xi8>, %variables: memref<..xi8>, %rate: memref<1xf32>)` in `gpu.module @kernels`.
   }];
-  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
                            "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect", "::distc::drt::DRTDialect"];
 }
 

@@ -75,7 +75,7 @@ private:
   dfg::WhileOp outermost;
   ModuleOp module;
   std::string name;
-  func::FuncOp kernel;
+  drt::KernelOp kernel;
   /// Where the kernel begins, and where it is being written.
   OpBuilder entry, inside;
   /// Operations on tensors, which are written into the kernel one by one.
@@ -114,12 +114,10 @@ LogicalResult LoopLowering::lower() {
     types.push_back(getBufferType(outermost.getResult(number).getType()));
 
   OpBuilder outside = OpBuilder::atBlockEnd(module.getBody());
-  kernel = func::FuncOp::create(outside, loc, name, outside.getFunctionType(types, {}));
-  kernel.setPrivate();
-  kernel->setAttr(drt::kKernelAttr, outside.getUnitAttr());
+  kernel = drt::KernelOp::create(outside, loc, name, outside.getFunctionType(types, {}));
   Block *block = kernel.addEntryBlock();
   inside.setInsertionPointToStart(block);
-  Operation *end = func::ReturnOp::create(inside, loc);
+  Operation *end = drt::ReturnOp::create(inside, loc);
   inside.setInsertionPoint(end);
   // Buffers are named before anything runs.
   Operation *begin = arith::ConstantIndexOp::create(inside, loc, 0);

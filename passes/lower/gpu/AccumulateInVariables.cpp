@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -184,15 +183,14 @@ private:
       types.push_back(buffer);
     ImplicitLocOpBuilder k(b.getLoc(), OpBuilder::atBlockEnd(getOperation().getBody()));
     std::string name = std::string(gradient ? "accumulate_" : "forget_") + std::to_string(kernels++);
-    auto kernel = func::FuncOp::create(k, name, k.getFunctionType(types, {}));
-    kernel.setPrivate();
-    kernel->setAttr(drt::kRangeKernelAttr, k.getUnitAttr());
+    auto kernel = drt::KernelOp::create(k, name, k.getFunctionType(types, {}));
+    kernel.setRange(true);
     Block *body = kernel.addEntryBlock();
     k.setInsertionPointToStart(body);
     auto index = [&](Value value) { return arith::IndexCastOp::create(k, k.getIndexType(), value).getResult(); };
     auto loop = scf::ForOp::create(k, index(body->getArgument(0)), index(body->getArgument(1)),
                                    arith::ConstantIndexOp::create(k, 1));
-    func::ReturnOp::create(k);
+    drt::ReturnOp::create(k);
     k.setInsertionPointToStart(loop.getBody());
     Value at = loop.getInductionVar();
     Value sum = memref::LoadOp::create(k, body->getArgument(2), ValueRange{at});

@@ -101,7 +101,7 @@ private:
       op.erase();
       return success();
     }
-    auto kernel = symbols.lookup<func::FuncOp>(op.getKernel());
+    auto kernel = symbols.lookup<drt::KernelOp>(op.getKernel());
     if (!kernel)
       return op.emitOpError("has no range kernel ") << op.getKernelAttr();
     FailureOr<UpdateRule> rule = UpdateRule::get(kernel, op.getBucket().has_value(), op.getVariables().size());

@@ -56,7 +56,7 @@ bool isWrittenBehind(linalg::FillOp fill) {
 
 } // namespace
 
-FailureOr<Kernel> Kernel::get(func::FuncOp function) {
+FailureOr<Kernel> Kernel::get(drt::KernelOp function) {
   Kernel kernel;
   kernel.function = function;
   auto add = [&](linalg::LinalgOp op) {
@@ -74,7 +74,7 @@ FailureOr<Kernel> Kernel::get(func::FuncOp function) {
     auto linalgOp = dyn_cast<linalg::LinalgOp>(op);
     if (!linalgOp) {
       if (op.hasTrait<OpTrait::ConstantLike>() ||
-          isa<memref::GetGlobalOp, memref::AllocOp, memref::ExpandShapeOp, memref::CollapseShapeOp, func::ReturnOp>(op))
+          isa<memref::GetGlobalOp, memref::AllocOp, memref::ExpandShapeOp, memref::CollapseShapeOp, drt::ReturnOp>(op))
         continue;
       return op.emitOpError() << "has no schedule on GPUs in a kernel";
     }
@@ -102,7 +102,7 @@ llvm::SetVector<Value> Kernel::getWritten() const {
     for (Value result : op.getDpsInits())
       insert(result);
   if (hasLoops)
-    func::FuncOp(function).walk([&](memref::StoreOp store) { insert(store.getMemRef()); });
+    drt::KernelOp(function)->walk([&](memref::StoreOp store) { insert(store.getMemRef()); });
   return written;
 }
 

@@ -6,7 +6,6 @@
 #ifndef DISTC_PASSES_LOWER_GPU_KERNEL_H
 #define DISTC_PASSES_LOWER_GPU_KERNEL_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "passes/lower/gpu/IterationSpace.h"
 #include "llvm/ADT/SetVector.h"
 
@@ -16,9 +15,9 @@ namespace distc::schedule {
 class Kernel {
 public:
   /// Fails with a diagnostic where the function holds something that has no code on a GPU.
-  static llvm::FailureOr<Kernel> get(mlir::func::FuncOp function);
+  static llvm::FailureOr<Kernel> get(drt::KernelOp function);
 
-  mlir::func::FuncOp function;
+  drt::KernelOp function;
   /// Whether loops that data end run them: `ops` are those inside as well then, in no order, and nothing is `initial`.
   bool hasLoops = false;
   /// Without the fills of what another operation starts from.

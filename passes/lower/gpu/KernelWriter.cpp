@@ -58,7 +58,7 @@ KernelWriter::KernelWriter(Kernel &kernel, gpu::GPUModuleOp module)
 }
 
 void KernelWriter::makeFunction(gpu::GPUModuleOp module) {
-  func::FuncOp original = kernel.function;
+  drt::KernelOp original = kernel.function;
   b.setInsertionPointToEnd(module.getBody());
   function = gpu::GPUFuncOp::create(b, original.getSymName(), original.getFunctionType());
   function->setAttr(gpu::GPUDialect::getKernelFuncAttrName(), b.getUnitAttr());

@@ -134,7 +134,7 @@ private:
 FailureOr<RowUpdate> RowUpdate::get(drt::SparseUpdateOp op, const SymbolTable &symbols) {
   if (!op.getSorted() && !op.getDistinct())
     return op.emitOpError("has rows in no order that threads know; run drt-row-kernels");
-  auto kernel = symbols.lookup<func::FuncOp>(op.getKernel());
+  auto kernel = symbols.lookup<drt::KernelOp>(op.getKernel());
   if (!kernel)
     return op.emitOpError("has no range kernel ") << op.getKernelAttr();
   FailureOr<UpdateRule> rule = UpdateRule::get(kernel, /*hasGradient=*/true, op.getVariables().size());

@@ -45,20 +45,20 @@ bool makesNothing(Kernel &kernel) {
 
 /// Special functions are the runtime's (runtime/routines), which is the host's: a kernel that calls one is compiled for
 /// it, and launched there.
-bool runsOnHost(func::FuncOp kernel) {
+bool runsOnHost(drt::KernelOp kernel) {
   return kernel.walk([](dfg::SpecialFunctionOp) { return WalkResult::interrupt(); }).wasInterrupted();
 }
 
 struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
   void runOnOperation() override {
-    SmallVector<func::FuncOp> kernels;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(drt::kKernelAttr) && !runsOnHost(function))
+    SmallVector<drt::KernelOp> kernels;
+    for (auto function : getOperation().getOps<drt::KernelOp>())
+      if (!function.getRange() && !runsOnHost(function))
         kernels.push_back(function);
     if (kernels.empty())
       return;
     gpu::GPUModuleOp module = getGpuModule();
-    for (func::FuncOp function : kernels) {
+    for (drt::KernelOp function : kernels) {
       if (failed(scheduleKernel(function, module)))
         return signalPassFailure();
       moveGlobals(function, module);
@@ -73,7 +73,7 @@ struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
     return gpu::GPUModuleOp::create(builder, getOperation().getLoc(), kModuleName);
   }
 
-  LogicalResult scheduleKernel(func::FuncOp function, gpu::GPUModuleOp module) {
+  LogicalResult scheduleKernel(drt::KernelOp function, gpu::GPUModuleOp module) {
     FailureOr<Kernel> kernel = Kernel::get(function);
     if (failed(kernel))
       return failure();
@@ -109,7 +109,7 @@ struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
   }
 
   /// Constants lie in the image of those that read them.
-  void moveGlobals(func::FuncOp function, gpu::GPUModuleOp module) {
+  void moveGlobals(drt::KernelOp function, gpu::GPUModuleOp module) {
     function.walk([&](memref::GetGlobalOp get) {
       auto global = getOperation().lookupSymbol<memref::GlobalOp>(get.getName());
       if (!global) // another kernel's too

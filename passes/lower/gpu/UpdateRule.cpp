@@ -20,7 +20,7 @@ constexpr unsigned kFirstBuffer = 2; // behind begin and end
 /// Takes the loop and the memory out of a range kernel.
 class RuleWriter {
 public:
-  RuleWriter(func::FuncOp kernel, func::FuncOp rule)
+  RuleWriter(drt::KernelOp kernel, func::FuncOp rule)
       : kernel(kernel), rule(rule), b(kernel.getLoc(), OpBuilder::atBlockBegin(&rule.getBody().front())),
         stored(rule.getNumArguments()) {}
 
@@ -81,7 +81,8 @@ private:
     return success();
   }
 
-  func::FuncOp kernel, rule;
+  drt::KernelOp kernel;
+  func::FuncOp rule;
   ImplicitLocOpBuilder b;
   IRMapping mapping;
   SmallVector<Value> stored;
@@ -89,7 +90,7 @@ private:
 
 } // namespace
 
-FailureOr<UpdateRule> UpdateRule::get(func::FuncOp kernel, bool hasGradient, size_t variables) {
+FailureOr<UpdateRule> UpdateRule::get(drt::KernelOp kernel, bool hasGradient, size_t variables) {
   SmallVector<Type> types;
   for (Type buffer : kernel.getArgumentTypes().drop_front(kFirstBuffer))
     types.push_back(cast<MemRefType>(buffer).getElementType());

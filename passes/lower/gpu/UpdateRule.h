@@ -18,7 +18,7 @@ class UpdateRule {
 public:
   /// `variables`: buffers that are written, the first ones behind the gradient. Fails with a diagnostic where an
   /// element depends on more than the elements at its place.
-  static llvm::FailureOr<UpdateRule> get(mlir::func::FuncOp rangeKernel, bool hasGradient, size_t variables);
+  static llvm::FailureOr<UpdateRule> get(drt::KernelOp rangeKernel, bool hasGradient, size_t variables);
 
   /// Of each operand.
   llvm::ArrayRef<mlir::Type> getTypes() const;

@@ -11,6 +11,7 @@
 #include "mlir/Conversion/FuncToLLVM/ConvertFuncToLLVM.h"
 #include "mlir/Conversion/IndexToLLVM/IndexToLLVM.h"
 #include "mlir/Conversion/LLVMCommon/ConversionTarget.h"
+#include "mlir/Conversion/LLVMCommon/Pattern.h"
 #include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Conversion/MathToLibm/MathToLibm.h"
@@ -30,6 +31,31 @@ namespace distc {
 
 namespace {
 
+/// As of func.func; how a kernel is divided is still asked where it is launched.
+struct ConvertKernel : ConvertOpToLLVMPattern<drt::KernelOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(drt::KernelOp kernel, OpAdaptor, ConversionPatternRewriter &rewriter) const override {
+    FailureOr<LLVM::LLVMFuncOp> function = convertFuncOpToLLVMFuncOp(
+        llvm::cast<FunctionOpInterface>(kernel.getOperation()), rewriter, *getTypeConverter());
+    if (failed(function))
+      return failure();
+    if (DenseI64ArrayAttr divided = kernel.getDividedAttr())
+      (*function)->setAttr(drt::kDividedAttr, divided);
+    rewriter.eraseOp(kernel);
+    return success();
+  }
+};
+
+struct ConvertReturn : ConvertOpToLLVMPattern<drt::ReturnOp> {
+  using ConvertOpToLLVMPattern::ConvertOpToLLVMPattern;
+
+  LogicalResult matchAndRewrite(drt::ReturnOp op, OpAdaptor, ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<LLVM::ReturnOp>(op, ValueRange());
+    return success();
+  }
+};
+
 struct ConvertKernelsToLLVM : impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLVM> {
   void runOnOperation() override {
     if (failed(callLibrary()))
@@ -39,6 +65,7 @@ struct ConvertKernelsToLLVM : impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLV
     options.useBarePtrCallConv = true;
     LLVMTypeConverter converter(&getContext(), options);
     RewritePatternSet patterns(&getContext());
+    patterns.add<ConvertKernel, ConvertReturn>(converter);
     populateFuncToLLVMConversionPatterns(converter, patterns);
     cf::populateControlFlowToLLVMConversionPatterns(converter, patterns);
     arith::populateArithToLLVMConversionPatterns(converter, patterns);
@@ -49,6 +76,7 @@ struct ConvertKernelsToLLVM : impl::ConvertKernelsToLLVMBase<ConvertKernelsToLLV
     // The module stays, and the entries in it: they are tensors still, and convert-drt-to-llvm's.
     target.addLegalOp<ModuleOp>();
     target.addLegalDialect<drt::DRTDialect>();
+    target.addIllegalOp<drt::KernelOp, drt::ReturnOp>();
     target.markOpRecursivelyLegal<drt::EntryOp>();
     if (failed(applyPartialConversion(getOperation(), target, std::move(patterns))))
       return signalPassFailure();

@@ -11,7 +11,6 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "passes/lower/Passes.h"
-#include "passes/lower/kernels/Kernels.h"
 
 using namespace mlir;
 
@@ -35,7 +34,7 @@ struct Loop {
 
 class Division {
 public:
-  explicit Division(func::FuncOp kernel) : kernel(kernel) {}
+  explicit Division(drt::KernelOp kernel) : kernel(kernel) {}
 
   /// Divides the kernel, if it can be.
   LogicalResult divide() {
@@ -133,11 +132,11 @@ private:
       divided.getUpperBoundMutable().assign(end);
       rewriter.eraseOp(op);
     }
-    kernel->setAttr(drt::kDividedAttr, rewriter.getDenseI64ArrayAttr({loop.extent, grain}));
+    kernel.setDivided(ArrayRef<int64_t>{loop.extent, grain});
     return success();
   }
 
-  func::FuncOp kernel;
+  drt::KernelOp kernel;
   SmallVector<linalg::LinalgOp> operations;
 };
 
@@ -146,8 +145,8 @@ struct DivideKernels : impl::DivideKernelsBase<DivideKernels> {
     drt::ProgramOp program = drt::findProgram(getOperation());
     if (!program || program.getCores().value_or(1) < 2)
       return;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (function->hasAttr(drt::kKernelAttr) && failed(Division(function).divide()))
+    for (auto function : getOperation().getOps<drt::KernelOp>())
+      if (!function.getRange() && failed(Division(function).divide()))
         return signalPassFailure();
   }
 };

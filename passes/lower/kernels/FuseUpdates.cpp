@@ -6,7 +6,6 @@
 
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -34,7 +33,7 @@ constexpr size_t kMaxBuffers = 10;
 /// An update, one of its arguments, and the operation that computes it for nobody else.
 class Fusion {
 public:
-  Fusion(drt::UpdateOp update, func::FuncOp kernel, unsigned argument, const MemoryWrites &writes)
+  Fusion(drt::UpdateOp update, drt::KernelOp kernel, unsigned argument, const MemoryWrites &writes)
       : update(update), kernel(kernel), argument(argument), writes(writes) {}
 
   /// Whether the kernel can compute the argument's element from elements at the same place.
@@ -58,8 +57,8 @@ public:
   }
 
   /// Returns the kernel that computes it, which only this update names.
-  func::FuncOp apply(StringRef name) {
-    func::FuncOp fused = clone(name);
+  drt::KernelOp apply(StringRef name) {
+    drt::KernelOp fused = clone(name);
     const Value tensor = update.getArguments()[argument];
     SmallVector<Value> arguments(update.getArguments());
     arguments.erase(arguments.begin() + argument);
@@ -135,8 +134,8 @@ private:
     return true;
   }
 
-  func::FuncOp clone(StringRef name) {
-    func::FuncOp fused = kernel.clone();
+  drt::KernelOp clone(StringRef name) {
+    auto fused = llvm::cast<drt::KernelOp>(kernel->clone());
     fused.setName(name);
     OpBuilder(kernel).insert(fused);
     Block &body = fused.getBody().front();
@@ -184,7 +183,7 @@ private:
   };
 
   drt::UpdateOp update;
-  func::FuncOp kernel;
+  drt::KernelOp kernel;
   unsigned argument;
   const MemoryWrites &writes;
   linalg::GenericOp producer;
@@ -208,12 +207,12 @@ struct FuseUpdates : impl::FuseUpdatesBase<FuseUpdates> {
 
 private:
   bool fuse(drt::UpdateOp update, unsigned argument, SymbolTable &symbols, const MemoryWrites &writes) {
-    auto kernel = symbols.lookup<func::FuncOp>(update.getKernel());
+    auto kernel = symbols.lookup<drt::KernelOp>(update.getKernel());
     Fusion fusion(update, kernel, argument, writes);
     if (!kernel || !fusion.find())
       return false;
     const std::string name = "update_fused_" + std::to_string(fused++);
-    func::FuncOp made = fusion.apply(name);
+    drt::KernelOp made = fusion.apply(name);
     symbols.insert(made);
     return true;
   }

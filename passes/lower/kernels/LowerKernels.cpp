@@ -20,7 +20,6 @@
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "mlir/Transforms/Passes.h"
 #include "passes/lower/Passes.h"
-#include "passes/lower/kernels/Kernels.h"
 #include "passes/lower/kernels/ReductionSums.h"
 
 using namespace mlir;
@@ -34,9 +33,7 @@ namespace {
 
 struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
   void runOnOperation() override {
-    func::FuncOp kernel = getOperation();
-    if (!isKernel(kernel))
-      return;
+    drt::KernelOp kernel = getOperation();
     Builder builder(&getContext());
     // Results never share memory with operands, nor operands that are written with others.
     for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
@@ -58,7 +55,7 @@ struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
 
   /// Sums of a reduction may be reordered (in a vector they must be), and a product be added to them without rounding
   /// in between.
-  void setFastMath(func::FuncOp kernel) {
+  void setFastMath(drt::KernelOp kernel) {
     ReductionSums sums;
     kernel.walk([&](linalg::GenericOp generic) { sums.add(generic); });
     kernel.walk([&](arith::ArithFastMathInterface op) {
@@ -81,11 +78,11 @@ struct PrepareKernels : impl::PrepareKernelsBase<PrepareKernels> {
 } // namespace
 
 void buildLowerKernelsPipeline(OpPassManager &pm) {
-  OpPassManager &whole = pm.nest<func::FuncOp>();
+  OpPassManager &whole = pm.nest<drt::KernelOp>();
   whole.addPass(createWidenNarrowFloats());
   whole.addPass(createPrepareKernels());
   pm.addPass(createDivideKernels());
-  OpPassManager &kernels = pm.nest<func::FuncOp>();
+  OpPassManager &kernels = pm.nest<drt::KernelOp>();
   kernels.addPass(createConvertLinalgToLoopsPass());
   kernels.addPass(createSplitLoops());
   kernels.addPass(createLoopInvariantCodeMotionPass());

@@ -6,7 +6,6 @@
 
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -34,9 +33,9 @@ public:
   explicit KernelTable(ModuleOp module) : module(module) {}
 
   /// `kernel` or an equal one that was there before; then `kernel` is erased.
-  func::FuncOp unique(func::FuncOp kernel) {
+  drt::KernelOp unique(drt::KernelOp kernel) {
     const auto hash = static_cast<size_t>(hashRegion(kernel.getBody()));
-    for (func::FuncOp other : kernels[hash])
+    for (drt::KernelOp other : kernels[hash])
       if (other.getFunctionType() == kernel.getFunctionType() &&
           OperationEquivalence::isRegionEquivalentTo(&other.getBody(), &kernel.getBody(),
                                                      OperationEquivalence::IgnoreLocations)) {
@@ -51,7 +50,7 @@ public:
 
 private:
   ModuleOp module;
-  std::unordered_map<size_t, SmallVector<func::FuncOp, 1>> kernels;
+  std::unordered_map<size_t, SmallVector<drt::KernelOp, 1>> kernels;
   unsigned count = 0;
 };
 
@@ -76,7 +75,7 @@ public:
 
     OpBuilder builder(group.front());
     IRMapping mapping;
-    func::FuncOp kernel = makeKernel(builder, group, operands, results, mapping);
+    drt::KernelOp kernel = makeKernel(builder, group, operands, results, mapping);
     for (Value value : inside) {
       Operation *constant = builder.clone(*value.getDefiningOp());
       Value copy = constant->getResult(0);
@@ -86,7 +85,7 @@ public:
     }
     for (linalg::GenericOp generic : group)
       writeOnBuffers(builder, generic, mapping);
-    func::ReturnOp::create(builder, kernel.getLoc());
+    drt::ReturnOp::create(builder, kernel.getLoc());
     kernel = table.unique(kernel);
 
     builder.setInsertionPoint(group.front());
@@ -128,8 +127,8 @@ private:
   }
 
   /// An empty function; results that only the group uses are memory of its own.
-  func::FuncOp makeKernel(OpBuilder &builder, Group group, ValueRange operands, ValueRange results,
-                          IRMapping &mapping) {
+  drt::KernelOp makeKernel(OpBuilder &builder, Group group, ValueRange operands, ValueRange results,
+                           IRMapping &mapping) {
     SmallVector<Location> locations;
     SmallVector<Type> types;
     for (linalg::GenericOp generic : group)
@@ -139,9 +138,7 @@ private:
         types.push_back(getBufferType(value.getType()));
     builder.setInsertionPointToEnd(module.getBody());
     Location loc = group.size() == 1 ? locations.front() : builder.getFusedLoc(locations);
-    auto kernel = func::FuncOp::create(builder, loc, table.nextName(), builder.getFunctionType(types, {}));
-    kernel.setPrivate();
-    kernel->setAttr(drt::kKernelAttr, builder.getUnitAttr());
+    auto kernel = drt::KernelOp::create(builder, loc, table.nextName(), builder.getFunctionType(types, {}));
     Block *body = kernel.addEntryBlock();
     builder.setInsertionPointToStart(body);
     mapping.map(operands, body->getArguments().take_front(operands.size()));
@@ -281,8 +278,8 @@ struct OutlineKernels : impl::OutlineKernelsBase<OutlineKernels> {
 
   void uniqueRangeKernels(ModuleOp module, KernelTable &table, ArrayRef<drt::EntryOp> entries) {
     llvm::StringMap<std::string> names;
-    for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (function->hasAttr(drt::kRangeKernelAttr)) {
+    for (auto function : llvm::make_early_inc_range(module.getOps<drt::KernelOp>()))
+      if (function.getRange()) {
         std::string before = function.getSymName().str();
         names[before] = table.unique(function).getSymName().str();
       }

@@ -20,7 +20,7 @@ void RangeKernel::addVariable(unsigned operand, RankedTensorType type) {
     count = type.getNumElements();
 }
 
-FailureOr<func::FuncOp> RangeKernel::build(ModuleOp module, StringRef name) {
+FailureOr<drt::KernelOp> RangeKernel::build(ModuleOp module, StringRef name) {
   Operation *op = update;
   ImplicitLocOpBuilder b(op->getLoc(), op->getContext());
   auto flat = [&](RankedTensorType type) { return MemRefType::get({type.getNumElements()}, type.getElementType()); };
@@ -38,9 +38,8 @@ FailureOr<func::FuncOp> RangeKernel::build(ModuleOp module, StringRef name) {
     }
 
   b.setInsertionPointToEnd(module.getBody());
-  auto function = func::FuncOp::create(b, name, b.getFunctionType(types, {}));
-  function.setPrivate();
-  function->setAttr(drt::kRangeKernelAttr, b.getUnitAttr());
+  auto function = drt::KernelOp::create(b, name, b.getFunctionType(types, {}));
+  function.setRange(true);
   Block *body = function.addEntryBlock();
   b.setInsertionPointToStart(body);
   auto index = [&](Value value) { return arith::IndexCastOp::create(b, b.getIndexType(), value).getResult(); };
@@ -83,7 +82,7 @@ FailureOr<func::FuncOp> RangeKernel::build(ModuleOp module, StringRef name) {
   for (auto [variable, value] : llvm::zip(variables, results))
     memref::StoreOp::create(b, value, buffers[variable.first], i);
   b.setInsertionPointToEnd(body);
-  func::ReturnOp::create(b);
+  drt::ReturnOp::create(b);
   return function;
 }
 
@@ -93,8 +92,8 @@ void eraseUnusedRangeKernels(ModuleOp module) {
     for (Operation &op : entry.getBody().front())
       if (auto kernel = op.getAttrOfType<FlatSymbolRefAttr>("kernel"))
         named.insert(kernel.getAttr());
-  for (auto function : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-    if (function->hasAttr(drt::kRangeKernelAttr) && !named.contains(function.getSymNameAttr()))
+  for (auto function : llvm::make_early_inc_range(module.getOps<drt::KernelOp>()))
+    if (function.getRange() && !named.contains(function.getSymNameAttr()))
       function.erase();
 }
 

@@ -7,11 +7,11 @@
 #define DISTC_PASSES_LOWER_KERNELS_RANGEKERNEL_H
 
 #include "dialects/dfg/Dfg.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "dialects/drt/Drt.h"
 
 namespace distc::lower {
 
-/// Builds the function that `drt.update` names (see its description for the signature). Operands of the update are
+/// Builds the kernel that `drt.update` names (see its description for the signature). Operands of the update are
 /// declared one after the other, then `build` makes the function.
 class RangeKernel {
 public:
@@ -26,7 +26,7 @@ public:
   int64_t getCount() const { return count; }
 
   /// Fails with a diagnostic where an operand has neither one element nor as many as the variable.
-  llvm::FailureOr<mlir::func::FuncOp> build(mlir::ModuleOp module, llvm::StringRef name);
+  llvm::FailureOr<drt::KernelOp> build(mlir::ModuleOp module, llvm::StringRef name);
 
 private:
   using Parameter = std::pair<unsigned, mlir::RankedTensorType>;

@@ -14,7 +14,6 @@
 #include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
 #include "passes/lower/Passes.h"
-#include "passes/lower/kernels/Kernels.h"
 
 using namespace mlir;
 
@@ -116,9 +115,7 @@ struct SplitLoops : impl::SplitLoopsBase<SplitLoops> {
   using SplitLoopsBase::SplitLoopsBase;
 
   void runOnOperation() override {
-    func::FuncOp kernel = getOperation();
-    if (!isKernel(kernel))
-      return;
+    drt::KernelOp kernel = getOperation();
     // Outer loops first: what is decided there is no question any more within.
     SmallVector<scf::ForOp> loops;
     kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {

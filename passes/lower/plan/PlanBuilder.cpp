@@ -512,7 +512,7 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
       kernel.addArgument(number, taken ? share.clone(type.getElementType()) : type);
     }
   }
-  FailureOr<func::FuncOp> function =
+  FailureOr<drt::KernelOp> function =
       kernel.build(module, ("update_" + entry.getSymName() + "_" + Twine(kernels++)).str());
   if (failed(function))
     return failure();

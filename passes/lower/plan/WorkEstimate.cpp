@@ -58,9 +58,9 @@ WorkEstimate::Kernel WorkEstimate::getKernel(Operation *op) {
   if (!isNew)
     return counted;
   counted.passes.resize(kernel.getNumArguments());
-  auto function = dyn_cast<func::FuncOp>(kernel.getOperation());
+  auto function = dyn_cast<drt::KernelOp>(kernel.getOperation());
   FailureOr<schedule::Kernel> ofRows = failure();
-  if (onDevice && function && function->hasAttr(drt::kKernelAttr))
+  if (onDevice && function && !function.getRange())
     ofRows = schedule::Kernel::get(function);
   const bool readsOnce = succeeded(ofRows) && schedule::holdsRows(*ofRows);
   kernel->walk([&](Operation *inner) {

@@ -1,12 +1,12 @@
 // RUN: distc-opt %s --split-input-file --verify-diagnostics
 
-// expected-error @below {{attribute 'drt.kernel' is not a unit}}
-func.func private @kernel() attributes {drt.kernel = "yes"}
+// expected-error @below {{attribute 'drt.schedule' is not a string}}
+func.func private @kernel() attributes {drt.schedule}
 
 // -----
 
-// expected-error @below {{attribute 'drt.range_kernal' is none of the dialect 'drt'}}
-func.func private @kernel() attributes {drt.range_kernal}
+// expected-error @below {{attribute 'drt.kernel' is none of the dialect 'drt'}}
+func.func private @kernel() attributes {drt.kernel}
 
 // -----
 

@@ -16,7 +16,9 @@ drt.entry "step" {
 
 // -----
 
-func.func private @w(%begin: i64, %end: i64, %w: memref<4xf32>) attributes {drt.range_kernel}
+drt.kernel range @w(%begin: i64, %end: i64, %w: memref<4xf32>) {
+  drt.return
+}
 drt.entry "step" {
   // expected-error @below {{names @w, which is no variable of the plan}}
   drt.update {kernel = @w, variables = [@w], count = 4 : i64} : () -> ()

@@ -8,7 +8,7 @@
 // CHECK: drt.check_indices %[[IDS]] {name = "the feed 'ids'", per_row = 2 : i64, sizes = array<i64: 10>}
 // CHECK-NOT: drt.check_indices
 dfg.variable @w : tensor<10x2xf32> {trainable}
-dfg.func @step() attributes {dfg.fetches = ["a:0"], dfg.entry = "step"} {
+dfg.func @step() -> tensor<4x2x2xf32> attributes {dfg.fetches = ["a:0"], dfg.entry = "step"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")
   %ids = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<4x2xi32> loc("ids")
   %rows = dfg.resource_gather %w, %ids : (!dfg.ref<tensor<10x2xf32>>, tensor<4x2xi32>) -> tensor<4x2x2xf32> loc("rows")
@@ -24,7 +24,7 @@ dfg.func @step() attributes {dfg.fetches = ["a:0"], dfg.entry = "step"} {
 // CHECK: drt.check_indices %{{.*}} {name = "the feed 'labels'", per_row = 0 : i64, sizes = array<i64: 3>}
 // CHECK: drt.check_indices %{{.*}} {name = "'unique'", padded, per_row = 0 : i64, sizes = array<i64: 10>}
 dfg.variable @w : tensor<10x2xf32> {trainable}
-dfg.func @step() attributes {dfg.fetches = ["loss:0", "rows:0"], dfg.entry = "step"} {
+dfg.func @step() -> (tensor<4xf32>, tensor<?x2xf32>) attributes {dfg.fetches = ["loss:0", "rows:0"], dfg.entry = "step"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")
   %labels = dfg.placeholder : () -> tensor<4xi32> loc("labels")
   %logits = dfg.placeholder : () -> tensor<4x3xf32> loc("logits")
@@ -43,7 +43,7 @@ dfg.func @step() attributes {dfg.fetches = ["loss:0", "rows:0"], dfg.entry = "st
 // CHECK-LABEL: drt.entry "step"
 // CHECK: drt.check_indices {{.*}} {name = "the feed 'ids'", per_row = 1 : i64, sizes = array<i64: 10>}
 dfg.variable @w : tensor<10x2xf32> {trainable}
-dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
+dfg.func @step() -> tensor<4x2xf32> attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")
   %ids = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<4xi32> loc("ids")
   %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
@@ -66,7 +66,7 @@ dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
 // CHECK: %[[INSIDE:.*]] = arith.cmpi ult, %[[ROW]]
 // CHECK-NOT: tensor.extract
 // CHECK: arith.select %[[INSIDE]]
-dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
+dfg.func @step() -> tensor<4x6xi32> attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
   %ids = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<4x1xi32> loc("ids")
   %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
   %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
@@ -87,7 +87,7 @@ dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
 // CHECK-LABEL: drt.entry "step"
 // CHECK: drt.check_indices %{{.*}} {name = "the feed 'ids'", per_row = 0 : i64, sizes = array<i64: 10>}
 dfg.variable @w : tensor<10x2xf32> {trainable}
-dfg.func @step() attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
+dfg.func @step() -> tensor<6x4x2xf32> attributes {dfg.fetches = ["rows:0"], dfg.entry = "step"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")
   %ids = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<4xi32> loc("ids")
   %sizes = dfg.const dense<[6, 4]> : tensor<2xi32> : tensor<2xi32> loc("sizes")

@@ -196,7 +196,7 @@ dfg.func @bucket() attributes {dfg.fetches = []} {
   dfg.apply_gradient_descent %w, %rate, %reduced : (!dfg.ref<tensor<40xf32>>, tensor<f32>, tensor<40xf32>) -> ()
   dfg.return
 }
-// CHECK: func.func private @[[KERNEL]]({{.*}}) attributes {drt.range_kernel}
+// CHECK: drt.kernel range @[[KERNEL]]({{.*}})
 
 // -----
 

@@ -18,8 +18,8 @@ drt.entry "init" {
   %shaped = tensor.expand_shape %normal [[0, 1]] output_shape [4, 8] : tensor<32xf32> into tensor<4x8xf32>
   drt.update %shaped {kernel = @assign, variables = [@table], count = 32 : i64} : (tensor<4x8xf32>) -> ()
 }
-func.func private @assign(%begin: i64, %end: i64, %w: memref<32xf32>, %x: memref<32xf32>) attributes {drt.range_kernel} {
-  return
+drt.kernel range @assign(%begin: i64, %end: i64, %w: memref<32xf32>, %x: memref<32xf32>) {
+  drt.return
 }
 
 // -----
@@ -42,12 +42,12 @@ drt.entry "init" {
   %noise = drt.random {distribution = 0 : i32, seed = 5 : i64, seed2 = 6 : i64} : () -> tensor<4x8xf32>
   drt.update %noise {kernel = @noisy, variables = [@table], bucket = 0 : i32, member = 0 : i64, count = 32 : i64} : (tensor<4x8xf32>) -> ()
 }
-func.func private @assign(%begin: i64, %end: i64, %w: memref<32xf32>, %x: memref<32xf32>) attributes {drt.range_kernel} {
-  return
+drt.kernel range @assign(%begin: i64, %end: i64, %w: memref<32xf32>, %x: memref<32xf32>) {
+  drt.return
 }
-func.func private @fill(%begin: i64, %end: i64, %w: memref<32xf32>, %x: memref<1xf32>) attributes {drt.range_kernel} {
-  return
+drt.kernel range @fill(%begin: i64, %end: i64, %w: memref<32xf32>, %x: memref<1xf32>) {
+  drt.return
 }
-func.func private @noisy(%begin: i64, %end: i64, %g: memref<32xf32>, %w: memref<32xf32>, %x: memref<32xf32>) attributes {drt.range_kernel} {
-  return
+drt.kernel range @noisy(%begin: i64, %end: i64, %g: memref<32xf32>, %w: memref<32xf32>, %x: memref<32xf32>) {
+  drt.return
 }

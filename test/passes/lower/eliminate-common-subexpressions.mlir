@@ -2,7 +2,7 @@
 
 #map = affine_map<(i) -> (i)>
 drt.variable @w : tensor<32xf32>
-func.func private @rule(i64, i64, memref<32xf32>) attributes {drt.range_kernel}
+drt.kernel range @rule(i64, i64, memref<32xf32>)
 
 // Kernels of the same operands are equal where their bodies are; a variable is read again behind an update.
 // CHECK-LABEL: drt.entry "step"

@@ -125,7 +125,7 @@ drt.entry "diamond" {
 
 // What reads a variable's memory stays before its update, what reads a gradient before its reduction in place.
 drt.variable @w : tensor<32xf32>
-func.func private @rule(i64, i64, memref<32xf32>) attributes {drt.range_kernel}
+drt.kernel range @rule(i64, i64, memref<32xf32>)
 // CHECK-LABEL: drt.entry "memory"
 drt.entry "memory" {
   %empty = tensor.empty() : tensor<32xf32>

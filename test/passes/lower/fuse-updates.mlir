@@ -29,13 +29,13 @@ drt.entry "step" {
   drt.update %decayed {kernel = @sgd, variables = [@w], count = 32 : i64} : (tensor<4x8xf32>) -> ()
 }
 // CHECK-NOT: @sgd
-// CHECK: func.func private @[[KERNEL]](%{{.*}}: i64, %{{.*}}: i64, %[[W:.*]]: memref<32xf32>, %[[G:.*]]: memref<32xf32>, %[[SCALE:.*]]: memref<1xf32>) attributes {drt.range_kernel}
+// CHECK: drt.kernel range @[[KERNEL]](%{{.*}}: i64, %{{.*}}: i64, %[[W:.*]]: memref<32xf32>, %[[G:.*]]: memref<32xf32>, %[[SCALE:.*]]: memref<1xf32>)
 // CHECK: %[[S:.*]] = memref.load %[[SCALE]]
 // CHECK: scf.for %[[I:.*]] =
 // CHECK-DAG: %[[X:.*]] = memref.load %[[G]][%[[I]]]
 // CHECK-DAG: arith.mulf %[[X]], %[[S]]
 // CHECK: memref.store %{{.*}}, %[[W]][%[[I]]]
-func.func private @sgd(%begin: i64, %end: i64, %w: memref<32xf32>, %g: memref<32xf32>) attributes {drt.range_kernel} {
+drt.kernel range @sgd(%begin: i64, %end: i64, %w: memref<32xf32>, %g: memref<32xf32>) {
   %0 = arith.index_cast %begin : i64 to index
   %1 = arith.index_cast %end : i64 to index
   %c1 = arith.constant 1 : index
@@ -45,7 +45,7 @@ func.func private @sgd(%begin: i64, %end: i64, %w: memref<32xf32>, %g: memref<32
     %z = arith.subf %x, %y : f32
     memref.store %z, %w[%i] : memref<32xf32>
   }
-  return
+  drt.return
 }
 
 // -----
@@ -96,7 +96,7 @@ drt.entry "step" {
   drt.all_reduce_wait 0
   drt.update %raw {kernel = @sgd, variables = [@w], count = 16 : i64} : (tensor<4x4xf32>) -> ()
 }
-func.func private @sgd(%begin: i64, %end: i64, %w: memref<16xf32>, %g: memref<16xf32>) attributes {drt.range_kernel} {
+drt.kernel range @sgd(%begin: i64, %end: i64, %w: memref<16xf32>, %g: memref<16xf32>) {
   %0 = arith.index_cast %begin : i64 to index
   %1 = arith.index_cast %end : i64 to index
   %c1 = arith.constant 1 : index
@@ -106,5 +106,5 @@ func.func private @sgd(%begin: i64, %end: i64, %w: memref<16xf32>, %g: memref<16
     %z = arith.subf %x, %y : f32
     memref.store %z, %w[%i] : memref<16xf32>
   }
-  return
+  drt.return
 }

@@ -1,10 +1,10 @@
-// RUN: distc-opt %s --pass-pipeline="builtin.module(func.func(drt-prepare-kernels))" | FileCheck %s --check-prefix=PREPARE
+// RUN: distc-opt %s --pass-pipeline="builtin.module(drt.kernel(drt-prepare-kernels))" | FileCheck %s --check-prefix=PREPARE
 // RUN: distc-opt %s --lower-kernels | FileCheck %s
 
 #map = affine_map<(i) -> (i)>
 
 // What is as accurate in polynomials as the C library's is made of them; others are left.
-// PREPARE-LABEL: func.func private @kernel
+// PREPARE-LABEL: drt.kernel @kernel
 // PREPARE-SAME: %{{[^:]*}}: memref<4xf32> {llvm.noalias}, %{{[^:]*}}: memref<4xf32> {llvm.noalias}
 // PREPARE-NOT: math.exp
 // PREPARE: math.acos
@@ -16,7 +16,7 @@
 // CHECK: llvm.intr.sqrt
 // CHECK: llvm.intr.acos
 // CHECK: llvm.call @asinhf
-func.func private @kernel(%x: memref<4xf32>, %y: memref<4xf32>) attributes {drt.kernel} {
+drt.kernel @kernel(%x: memref<4xf32>, %y: memref<4xf32>) {
   linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%x : memref<4xf32>) outs(%y : memref<4xf32>) {
   ^bb0(%a: f32, %o: f32):
     %e = math.exp %a : f32
@@ -26,7 +26,7 @@ func.func private @kernel(%x: memref<4xf32>, %y: memref<4xf32>) attributes {drt.
     %v = arith.addf %s, %a : f32
     linalg.yield %v : f32
   }
-  return
+  drt.return
 }
 
 // A product may be added to a sum without rounding in between. What is added up is the same number in each kernel that computes it.
@@ -35,7 +35,7 @@ func.func private @kernel(%x: memref<4xf32>, %y: memref<4xf32>) attributes {drt.
 // PREPARE: %[[ELEMENT:.*]] = arith.addf %{{[^ ]*}}, %{{[^ ]*}} : f32
 // PREPARE: %[[PRODUCT:.*]] = arith.mulf %[[ELEMENT]], %{{[^ ]*}} fastmath<contract> : f32
 // PREPARE: arith.addf %{{[^ ]*}}, %[[PRODUCT]] fastmath<reassoc,contract> : f32
-func.func private @kernel_sum(%x: memref<4xf32>, %y: memref<f32>) attributes {drt.kernel} {
+drt.kernel @kernel_sum(%x: memref<4xf32>, %y: memref<f32>) {
   linalg.generic {indexing_maps = [#map, affine_map<(i) -> ()>], iterator_types = ["reduction"]} ins(%x : memref<4xf32>) outs(%y : memref<f32>) {
   ^bb0(%a: f32, %o: f32):
     %m = arith.mulf %a, %a : f32
@@ -44,7 +44,7 @@ func.func private @kernel_sum(%x: memref<4xf32>, %y: memref<f32>) attributes {dr
     %s = arith.addf %o, %p : f32
     linalg.yield %s : f32
   }
-  return
+  drt.return
 }
 
 // Elements of float64 are computed by the library.
@@ -52,22 +52,22 @@ func.func private @kernel_sum(%x: memref<4xf32>, %y: memref<f32>) attributes {dr
 // PREPARE: math.exp
 // CHECK-LABEL: llvm.func @kernel_f64(
 // CHECK: llvm.intr.exp
-func.func private @kernel_f64(%x: memref<4xf64>, %y: memref<4xf64>) attributes {drt.kernel} {
+drt.kernel @kernel_f64(%x: memref<4xf64>, %y: memref<4xf64>) {
   linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%x : memref<4xf64>) outs(%y : memref<4xf64>) {
   ^bb0(%a: f64, %o: f64):
     %e = math.exp %a : f64
     linalg.yield %e : f64
   }
-  return
+  drt.return
 }
 
 // A table is one row, whatever its shape: LLVM would make a constant of each innermost row.
 // CHECK-DAG: llvm.mlir.global private constant @table(dense<[1.000000e+00, 2.000000e+00, 3.000000e+00, 4.000000e+00]> : tensor<4xf32>) {{.*}}: !llvm.array<4 x f32>
 memref.global "private" constant @table : memref<2x2x1xf32> = dense<[[[1.0], [2.0]], [[3.0], [4.0]]]>
-func.func private @copies(%out: memref<2x2x1xf32>) {
+drt.kernel @copies(%out: memref<2x2x1xf32>) {
   %table = memref.get_global @table : memref<2x2x1xf32>
   memref.copy %table, %out : memref<2x2x1xf32> to memref<2x2x1xf32>
-  return
+  drt.return
 }
 
 // What loops of vectors are made of: the largest of two numbers is one operation, which passes NaN on and does not tell zeros
@@ -81,7 +81,7 @@ func.func private @copies(%out: memref<2x2x1xf32>) {
 // CHECK: llvm.intr.maximum
 // CHECK: llvm.zext %{{.*}} : i1 to i8
 // CHECK: llvm.store {{.*}} : i8
-func.func private @kernel_masked_max(%m: memref<4xi1>, %x: memref<4xf32>, %y: memref<f32>, %n: memref<4xi1>) attributes {drt.kernel} {
+drt.kernel @kernel_masked_max(%m: memref<4xi1>, %x: memref<4xf32>, %y: memref<f32>, %n: memref<4xi1>) {
   linalg.generic {indexing_maps = [#map, #map, affine_map<(i) -> ()>, #map], iterator_types = ["reduction"]} ins(%m, %x : memref<4xi1>, memref<4xf32>) outs(%y, %n : memref<f32>, memref<4xi1>) {
   ^bb0(%b: i1, %a: f32, %o: f32, %p: i1):
     %low = arith.constant 0xFF800000 : f32
@@ -91,5 +91,5 @@ func.func private @kernel_masked_max(%m: memref<4xi1>, %x: memref<4xf32>, %y: me
     %not = arith.xori %b, %true : i1
     linalg.yield %l, %not : f32, i1
   }
-  return
+  drt.return
 }

@@ -37,9 +37,9 @@ drt.entry "second" {
   } -> tensor<4xf32>
   drt.fetch %0 {name = "y", join = 0 : i32} : (tensor<4xf32>) -> ()
 }
-// CHECK: func.func private @[[DOUBLE]](%[[IN:.*]]: memref<4xf32>, %[[OUT:.*]]: memref<4xf32>) attributes {drt.kernel}
+// CHECK: drt.kernel @[[DOUBLE]](%[[IN:.*]]: memref<4xf32>, %[[OUT:.*]]: memref<4xf32>)
 // CHECK: linalg.generic {{.*}} ins(%[[IN]] : memref<4xf32>) outs(%[[OUT]] : memref<4xf32>)
 // CHECK: arith.constant 2.000000e+00
-// CHECK: func.func private @[[HALF]](
+// CHECK: drt.kernel @[[HALF]](
 // CHECK: arith.constant 5.000000e-01
 // CHECK-NOT: drt.kernel

@@ -21,9 +21,9 @@ drt.entry "step" {
   %d = drt.launch @gradient(%sum, %view) : (tensor<f32>, tensor<1024xf32>) -> tensor<1024xf32>
   drt.fetch %sum {name = "sum:0", join = 2 : i32} : (tensor<f32>) -> ()
 }
-func.func private @twice(memref<32x32xf32>, memref<32x32xf32>) attributes {drt.kernel}
-func.func private @sum(memref<32x32xf32>, memref<f32>) attributes {drt.kernel}
-func.func private @gradient(memref<f32>, memref<1024xf32>, memref<1024xf32>) attributes {drt.kernel}
+drt.kernel @twice(memref<32x32xf32>, memref<32x32xf32>)
+drt.kernel @sum(memref<32x32xf32>, memref<f32>)
+drt.kernel @gradient(memref<f32>, memref<1024xf32>, memref<1024xf32>)
 
 // -----
 
@@ -42,8 +42,8 @@ drt.entry "step" {
   %d = drt.launch @three(%a, %b, %sum) : (tensor<32x32xf32>, tensor<32x32xf32>, tensor<1xf32>) -> tensor<1xf32>
   drt.fetch %d {name = "d:0", join = 2 : i32} : (tensor<1xf32>) -> ()
 }
-func.func private @wide(memref<1xf32>, memref<32x32xf32>) attributes {drt.kernel}
-func.func private @narrow(memref<32x32xf32>, memref<1xf32>) attributes {drt.kernel}
-func.func private @twice(memref<32x32xf32>, memref<32x32xf32>) attributes {drt.kernel}
-func.func private @three(memref<32x32xf32>, memref<32x32xf32>, memref<1xf32>, memref<1xf32>) attributes {drt.kernel}
-func.func private @assign(memref<1xf32>, memref<1xf32>) attributes {drt.range_kernel}
+drt.kernel @wide(memref<1xf32>, memref<32x32xf32>)
+drt.kernel @narrow(memref<32x32xf32>, memref<1xf32>)
+drt.kernel @twice(memref<32x32xf32>, memref<32x32xf32>)
+drt.kernel @three(memref<32x32xf32>, memref<32x32xf32>, memref<1xf32>, memref<1xf32>)
+drt.kernel range @assign(memref<1xf32>, memref<1xf32>)

@@ -10,7 +10,7 @@
 // CHECK-NEXT: %[[K:.*]] = arith.subi %[[J]], %c3
 // CHECK-NEXT: memref.load %[[B]][%[[I]], %[[K]]]
 // CHECK-NOT: scf.if
-func.func @joined(%a: memref<4x3xf32>, %b: memref<4x5xf32>, %c: memref<4x8xf32>) attributes {drt.kernel} {
+drt.kernel @joined(%a: memref<4x3xf32>, %b: memref<4x5xf32>, %c: memref<4x8xf32>) {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c3 = arith.constant 3 : index
@@ -30,7 +30,7 @@ func.func @joined(%a: memref<4x3xf32>, %b: memref<4x5xf32>, %c: memref<4x8xf32>)
       memref.store %x, %c[%i, %j] : memref<4x8xf32>
     }
   }
-  return
+  drt.return
 }
 
 // -----
@@ -44,7 +44,7 @@ func.func @joined(%a: memref<4x3xf32>, %b: memref<4x5xf32>, %c: memref<4x8xf32>)
 // CHECK: scf.for %{{.*}} = %c7 to %c9
 // CHECK-NEXT: memref.store %cst
 // CHECK-NOT: scf.if
-func.func @padded(%a: memref<5xf32>, %c: memref<9xf32>) attributes {drt.kernel} {
+drt.kernel @padded(%a: memref<5xf32>, %c: memref<9xf32>) {
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -62,15 +62,16 @@ func.func @padded(%a: memref<5xf32>, %c: memref<9xf32>) attributes {drt.kernel} 
     }
     memref.store %x, %c[%i] : memref<9xf32>
   }
-  return
+  drt.return
 }
 
 // -----
 
-// Of a bound that is no number nothing is known, and other functions are left alone.
+// Of a bound that is no number nothing is known.
 // CHECK-LABEL: @unknown
 // CHECK: scf.if
-func.func @unknown(%n: index, %a: memref<4xf32>, %c: memref<4xf32>) attributes {drt.kernel} {
+drt.kernel @unknown(%bound: memref<index>, %a: memref<4xf32>, %c: memref<4xf32>) {
+  %n = memref.load %bound[] : memref<index>
   %zero = arith.constant 0.0 : f32
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
@@ -85,5 +86,5 @@ func.func @unknown(%n: index, %a: memref<4xf32>, %c: memref<4xf32>) attributes {
     }
     memref.store %x, %c[%i] : memref<4xf32>
   }
-  return
+  drt.return
 }

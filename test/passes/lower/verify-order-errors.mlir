@@ -299,7 +299,7 @@ drt.entry "overwritten" {
 // Others read it, and may be behind: until the barrier, which comes too late.
 drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8x8xf32>
-func.func private @sgd(i64, i64, memref<64xf32>, memref<64xf32>) attributes {drt.range_kernel}
+drt.kernel range @sgd(i64, i64, memref<64xf32>, memref<64xf32>)
 drt.entry "on_what_others_read" {
   %x = drt.feed {name = "x"} : () -> tensor<4x8xf32>
   %a = drt.launch @a(%x) {at = array<i64: 0>} : (tensor<4x8xf32>) -> tensor<4x8xf32>
@@ -315,7 +315,7 @@ drt.entry "on_what_others_read" {
 
 drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
 drt.variable @w : tensor<8x8xf32>
-func.func private @sgd(i64, i64, memref<64xf32>, memref<64xf32>) attributes {drt.range_kernel}
+drt.kernel range @sgd(i64, i64, memref<64xf32>, memref<64xf32>)
 drt.entry "behind_a_meeting" {
   %x = drt.feed {name = "x"} : () -> tensor<4x8xf32>
   %a = drt.launch @a(%x) {at = array<i64: 0>} : (tensor<4x8xf32>) -> tensor<4x8xf32>

@@ -61,9 +61,9 @@ drt.entry "sparse" {
   drt.fetch %rows {name = "rows", join = 0 : i32} : (tensor<8x3xf32>) -> ()
 }
 
-// CHECK: func.func private @accumulate_0(%{{.*}}: i64, %{{.*}}: i64, %[[A:.*]]: memref<6xf32>, %[[X:.*]]: memref<6xf32>) attributes {drt.range_kernel}
+// CHECK: drt.kernel range @accumulate_0(%{{.*}}: i64, %{{.*}}: i64, %[[A:.*]]: memref<6xf32>, %[[X:.*]]: memref<6xf32>)
 // CHECK: memref.store %{{.*}}, %[[A]]
 // CHECK: @accumulate_1
 // CHECK: arith.addi
-// CHECK: func.func private @forget_2(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: memref<6xf32>) attributes
+// CHECK: drt.kernel range @forget_2(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: memref<6xf32>) {
 // CHECK: arith.constant 0.000000e+00

@@ -48,7 +48,7 @@ func.func @integers(%x: tensor<4x4xi32>, %h: tensor<4x4xbf16>, %d: tensor<4x4xf6
 // Not so what the host does.
 func.func @on_the_host(%x: tensor<2x2xf32>) {
   // expected-remark @unknown {{runs on the host, with copies there and back, since there is no code for GPUs: node 'inverse'}}
-  %0 = drt.routine "matrix_inverse" (%x) {parameters = array<i64: 0, 1, 2, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32> loc("inverse")
+  %0 = drt.routine "matrix_inverse" (%x) {parameters = array<i64: 1, 1, 2, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32> loc("inverse")
   return
 }
 

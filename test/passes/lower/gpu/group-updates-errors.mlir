@@ -12,7 +12,7 @@ drt.entry "step" {
   drt.update {kernel = @number, variables = [@w], count = 8 : i64} : () -> ()
 }
 // expected-error @+1 {{updates an element by its number, which has no code for GPUs}}
-func.func private @number(%begin: i64, %end: i64, %w: memref<8xi64>) attributes {drt.range_kernel} {
+drt.kernel range @number(%begin: i64, %end: i64, %w: memref<8xi64>) {
   %from = arith.index_cast %begin : i64 to index
   %to = arith.index_cast %end : i64 to index
   %one = arith.constant 1 : index
@@ -20,7 +20,7 @@ func.func private @number(%begin: i64, %end: i64, %w: memref<8xi64>) attributes 
     %value = arith.index_cast %i : index to i64
     memref.store %value, %w[%i] : memref<8xi64>
   }
-  return
+  drt.return
 }
 }
 
@@ -33,7 +33,7 @@ drt.entry "step" {
   // expected-error @+1 {{uses variable 'w', which has no place in the block of variables; run drt-plan-memory{device}}}
   drt.update {kernel = @zero, variables = [@w], count = 8 : i64} : () -> ()
 }
-func.func private @zero(%begin: i64, %end: i64, %w: memref<8xf32>) attributes {drt.range_kernel} {
+drt.kernel range @zero(%begin: i64, %end: i64, %w: memref<8xf32>) {
   %from = arith.index_cast %begin : i64 to index
   %to = arith.index_cast %end : i64 to index
   %one = arith.constant 1 : index
@@ -41,7 +41,7 @@ func.func private @zero(%begin: i64, %end: i64, %w: memref<8xf32>) attributes {d
   scf.for %i = %from to %to step %one {
     memref.store %value, %w[%i] : memref<8xf32>
   }
-  return
+  drt.return
 }
 }
 
@@ -56,7 +56,7 @@ drt.entry "step" {
   // expected-error @+1 {{updates 8 elements from a gradient of type 'tensor<4xf32>'}}
   drt.update {kernel = @assign, variables = [@w], bucket = 0 : i32, member = 0 : i64, count = 8 : i64} : () -> ()
 }
-func.func private @assign(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<8xf32>) attributes {drt.range_kernel} {
+drt.kernel range @assign(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<8xf32>) {
   %from = arith.index_cast %begin : i64 to index
   %to = arith.index_cast %end : i64 to index
   %one = arith.constant 1 : index
@@ -65,7 +65,7 @@ func.func private @assign(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<
     %value = memref.load %g[%at] : memref<8xf32>
     memref.store %value, %w[%i] : memref<8xf32>
   }
-  return
+  drt.return
 }
 }
 

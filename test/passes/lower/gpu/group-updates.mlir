@@ -25,8 +25,8 @@ drt.entry "step" {
   drt.update %rate {kernel = @sgd_b, variables = [@b], bucket = 0 : i32, member = 1 : i64, count = 1 : i64} : (tensor<f32>) -> ()
 }
 
-// CHECK-NOT: drt.range_kernel
-func.func private @sgd_a(%begin: i64, %end: i64, %g: memref<2050xf32>, %a: memref<2050xf32>, %rate: memref<1xf32>) attributes {drt.range_kernel} {
+// CHECK-NOT: drt.kernel
+drt.kernel range @sgd_a(%begin: i64, %end: i64, %g: memref<2050xf32>, %a: memref<2050xf32>, %rate: memref<1xf32>) {
   %from = arith.index_cast %begin : i64 to index
   %to = arith.index_cast %end : i64 to index
   %one = arith.constant 1 : index
@@ -40,9 +40,9 @@ func.func private @sgd_a(%begin: i64, %end: i64, %g: memref<2050xf32>, %a: memre
     %new = arith.subf %old, %s : f32
     memref.store %new, %a[%i] : memref<2050xf32>
   }
-  return
+  drt.return
 }
-func.func private @sgd_b(%begin: i64, %end: i64, %g: memref<1xf32>, %b: memref<1xf32>, %rate: memref<1xf32>) attributes {drt.range_kernel} {
+drt.kernel range @sgd_b(%begin: i64, %end: i64, %g: memref<1xf32>, %b: memref<1xf32>, %rate: memref<1xf32>) {
   %from = arith.index_cast %begin : i64 to index
   %to = arith.index_cast %end : i64 to index
   %one = arith.constant 1 : index
@@ -55,7 +55,7 @@ func.func private @sgd_b(%begin: i64, %end: i64, %g: memref<1xf32>, %b: memref<1
     %new = arith.subf %old, %s : f32
     memref.store %new, %b[%i] : memref<1xf32>
   }
-  return
+  drt.return
 }
 }
 // 2050 elements are three blocks of 256 threads with four elements each; rows: first block, count, gradient, variable.
@@ -109,7 +109,7 @@ drt.entry "step" {
   drt.update %a {kernel = @add, variables = [@old], count = 8 : i64} : (tensor<8xi64>) -> ()
   drt.update %x {kernel = @add, variables = [@fed], count = 8 : i64} : (tensor<8xi64>) -> ()
 }
-func.func private @add(%begin: i64, %end: i64, %a: memref<8xi64>, %x: memref<8xi64>) attributes {drt.range_kernel} {
+drt.kernel range @add(%begin: i64, %end: i64, %a: memref<8xi64>, %x: memref<8xi64>) {
   %from = arith.index_cast %begin : i64 to index
   %to = arith.index_cast %end : i64 to index
   %one = arith.constant 1 : index
@@ -119,7 +119,7 @@ func.func private @add(%begin: i64, %end: i64, %a: memref<8xi64>, %x: memref<8xi
     %new = arith.addi %old, %d : i64
     memref.store %new, %a[%i] : memref<8xi64>
   }
-  return
+  drt.return
 }
 }
 // CHECK-DAG: @update_group_0_table : {{.*}} dense<{{\[\[}}0, 8, 0, 64]]>
@@ -160,7 +160,7 @@ drt.entry "step" {
   %read = drt.launch @kernel_0(%b) {at = array<i64: 0>} : (tensor<f32>) -> tensor<f32>
   drt.update %x {kernel = @add, variables = [@a], count = 1 : i64} : (tensor<f32>) -> ()
 }
-func.func private @add(%begin: i64, %end: i64, %a: memref<1xf32>, %x: memref<1xf32>) attributes {drt.range_kernel} {
+drt.kernel range @add(%begin: i64, %end: i64, %a: memref<1xf32>, %x: memref<1xf32>) {
   %from = arith.index_cast %begin : i64 to index
   %to = arith.index_cast %end : i64 to index
   %one = arith.constant 1 : index
@@ -170,7 +170,7 @@ func.func private @add(%begin: i64, %end: i64, %a: memref<1xf32>, %x: memref<1xf
     %new = arith.addf %old, %d : f32
     memref.store %new, %a[%i] : memref<1xf32>
   }
-  return
+  drt.return
 }
 }
 // CHECK: gpu.func @update_group_0({{.*}}) kernel attributes {drt.block = array<i64: 32, 1, 1>, drt.grid = array<i64: 3, 1, 1>}
@@ -194,7 +194,7 @@ drt.entry "shares" {
   drt.update {kernel = @momentum, variables = [@shared, @trace], bucket = 0 : i32, member = 0 : i64, count = 18 : i64, share = 8 : i64} : () -> ()
   drt.gather_start {bucket = 1 : i32, variables = [@shared], room = array<i64: 24>} : () -> ()
 }
-func.func private @momentum(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<8xf32>, %m: memref<8xf32>) attributes {drt.range_kernel} {
+drt.kernel range @momentum(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memref<8xf32>, %m: memref<8xf32>) {
   %from = arith.index_cast %begin : i64 to index
   %to = arith.index_cast %end : i64 to index
   %one = arith.constant 1 : index
@@ -208,7 +208,7 @@ func.func private @momentum(%begin: i64, %end: i64, %g: memref<8xf32>, %w: memre
     memref.store %new, %w[%i] : memref<8xf32>
     memref.store %s, %m[%i] : memref<8xf32>
   }
-  return
+  drt.return
 }
 }
 // First block, count, share, gradient, variable, slot.

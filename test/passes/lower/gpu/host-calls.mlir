@@ -13,7 +13,7 @@ module attributes {gpu.container_module} {
     %holds = drt.feed {name = "holds"} : () -> tensor<i1>
     // CHECK: %[[INVERSE:.*]] = llvm.mlir.addressof @drt_routine_matrix_inverse
     // CHECK: llvm.call @drt_call_on_host(%[[REPLICA]], %[[INVERSE]],
-    %inverse = drt.routine "matrix_inverse"(%x) {parameters = array<i64: 0, 1, 4, 0>, at = array<i64: 192>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+    %inverse = drt.routine "matrix_inverse"(%x) {parameters = array<i64: 1, 1, 4, 0>, at = array<i64: 192>} : (tensor<4x4xf32>) -> tensor<4x4xf32>
     // CHECK: %[[ASSERT:.*]] = llvm.mlir.addressof @drt_routine_assert
     // CHECK: llvm.call @drt_call_on_host(%[[REPLICA]], %[[ASSERT]],
     drt.assert %holds, %x {message = "x was \01", summarize = 2 : i64} : (tensor<i1>, tensor<4x4xf32>) -> ()
@@ -21,7 +21,7 @@ module attributes {gpu.container_module} {
   }
 }
 // The routine's numbers and bytes. Of the assertion's tensors one byte of the condition, and the two elements that are put; the message is the host's.
-// CHECK-DAG: ([0, 1, 4, 0])
+// CHECK-DAG: ([1, 1, 4, 0])
 // CHECK-DAG: ([64, 64])
 // CHECK-DAG: ([2, 0, 1, {{[0-9]+}}, 16])
 // CHECK-DAG: ([1, 8, 0])

@@ -5,13 +5,13 @@
 module attributes {gpu.container_module} {
   drt.program "g.meta" strategy "AllReduce" target "cuda:sm_90" batch 4 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] arena 64 variables 0
   drt.image "sm_90" "ELF"
-  func.func private @special(%x: memref<4xf64>, %y: memref<4xf64>) attributes {drt.kernel} {
+  drt.kernel @special(%x: memref<4xf64>, %y: memref<4xf64>) {
     linalg.generic {indexing_maps = [#i, #i], iterator_types = ["parallel"]} ins(%x : memref<4xf64>) outs(%y : memref<4xf64>) {
     ^bb0(%a: f64, %o: f64):
       %e = dfg.special_function "bessel_i0"(%a) : (f64) -> f64
       linalg.yield %e : f64
     }
-    return
+    drt.return
   }
   // CHECK: llvm.func internal @special(
   // CHECK: llvm.call @drt_special_bessel_i0

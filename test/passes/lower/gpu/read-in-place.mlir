@@ -44,7 +44,7 @@ drt.entry "step" {
   drt.update %0 {kernel = @update, variables = [@w], count = 4 : i64} : (tensor<f32>) -> ()
   drt.update {kernel = @decay, variables = [@rate], count = 1 : i64} : () -> ()
   // CHECK: drt.update %[[POWER]]
-  drt.update %3 {kernel = @power, variables = [@power], count = 2 : i64} : (tensor<2xf32>) -> ()
+  drt.update %3 {kernel = @to_power, variables = [@power], count = 2 : i64} : (tensor<2xf32>) -> ()
   // CHECK: drt.fetch %[[FETCHED]]
   drt.fetch %2 {name = "fetched", join = 1 : i32} : (tensor<f32>) -> ()
 }

@@ -108,14 +108,14 @@ drt.entry "step" {
   %x = drt.feed {name = "x"} : () -> tensor<8x10xf32>
   %long = drt.feed {name = "long"} : () -> tensor<8x300xf32>
   // CHECK: drt.launch @rows_top_k_0(%[[X]]) : (tensor<8x10xf32>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
-  %a:2 = drt.routine "top_k" (%x) {parameters = array<i64: 0, 8, 10, 3, 2>} : (tensor<8x10xf32>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
+  %a:2 = drt.routine "top_k" (%x) {parameters = array<i64: 1, 8, 10, 3, 3>} : (tensor<8x10xf32>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
   // CHECK: %[[TILES:.*]] = drt.launch @rows_sort_elements_1(%[[LONG]]) : (tensor<8x300xf32>) -> tensor<2x2400xi64>
   // CHECK: %[[SORTED:.*]] = drt.launch @rows_merge_2(%[[TILES]])
   // CHECK: drt.launch @rows_take_3(%[[LONG]], %[[SORTED]]) : (tensor<8x300xf32>, tensor<2x2400xi64>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
-  %b:2 = drt.routine "top_k" (%long) {parameters = array<i64: 0, 8, 300, 3, 2>} : (tensor<8x300xf32>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
+  %b:2 = drt.routine "top_k" (%long) {parameters = array<i64: 1, 8, 300, 3, 3>} : (tensor<8x300xf32>) -> (tensor<8x3xf32>, tensor<8x3xi32>)
   // CHECK: drt.routine "matrix_inverse"
   %c = drt.feed {name = "c"} : () -> tensor<2x2xf32>
-  %d = drt.routine "matrix_inverse" (%c) {parameters = array<i64: 0, 1, 2, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
+  %d = drt.routine "matrix_inverse" (%c) {parameters = array<i64: 1, 1, 2, 0>} : (tensor<2x2xf32>) -> tensor<2x2xf32>
   drt.fetch %a#0 {name = "a", join = 0 : i32} : (tensor<8x3xf32>) -> ()
   drt.fetch %b#1 {name = "b", join = 0 : i32} : (tensor<8x3xi32>) -> ()
   drt.fetch %d {name = "d", join = 0 : i32} : (tensor<2x2xf32>) -> ()

@@ -14,7 +14,7 @@
 // CHECK: memref.load %[[SHARED]]
 // CHECK-COUNT-8: gpu.barrier
 // CHECK-NOT: gpu.barrier
-func.func private @columns(%x: memref<300x257xf32>, %y: memref<257xf32>) attributes {drt.kernel} {
+drt.kernel @columns(%x: memref<300x257xf32>, %y: memref<257xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<257xf32>)
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]}
@@ -23,14 +23,14 @@ func.func private @columns(%x: memref<300x257xf32>, %y: memref<257xf32>) attribu
     %e = arith.addf %o, %a : f32
     linalg.yield %e : f32
   }
-  return
+  drt.return
 }
 
 // 3 columns in each of 7 groups: a block is 4 columns wide.
 // CHECK-LABEL: gpu.func @narrow(
 // CHECK-SAME: memref<16x4xi1, #gpu.address_space<workgroup>>
 // CHECK-SAME: drt.block = array<i64: 128, 1, 1>, drt.grid = array<i64: 7, 1, 1>, drt.schedule = "columns"
-func.func private @narrow(%x: memref<7x200x3xi1>, %y: memref<7x3xi1>) attributes {drt.kernel} {
+drt.kernel @narrow(%x: memref<7x200x3xi1>, %y: memref<7x3xi1>) {
   %true = arith.constant true
   linalg.fill ins(%true : i1) outs(%y : memref<7x3xi1>)
   linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, j, k)>, affine_map<(i, j, k) -> (i, k)>],
@@ -39,7 +39,7 @@ func.func private @narrow(%x: memref<7x200x3xi1>, %y: memref<7x3xi1>) attributes
     %e = arith.andi %o, %a : i1
     linalg.yield %e : i1
   }
-  return
+  drt.return
 }
 
 // Columns of bfloat16 that lie side by side: a thread has eight of them, by loads of 16 bytes, and eight threads a line of the cache. Many blocks, each of
@@ -49,7 +49,7 @@ func.func private @narrow(%x: memref<7x200x3xi1>, %y: memref<7x3xi1>) attributes
 // CHECK: scf.for
 // CHECK-COUNT-4: vector.load {{.*}} vector<8xbf16>
 // CHECK-NOT: vector.load
-func.func private @lanes(%x: memref<512x1024x64xbf16>, %y: memref<64x512xf32>) attributes {drt.kernel} {
+drt.kernel @lanes(%x: memref<512x1024x64xbf16>, %y: memref<64x512xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<64x512xf32>)
   linalg.generic {indexing_maps = [affine_map<(s, i, j) -> (s, i, j)>, affine_map<(s, i, j) -> (j, s)>], iterator_types = ["parallel", "reduction", "parallel"]}
@@ -59,5 +59,5 @@ func.func private @lanes(%x: memref<512x1024x64xbf16>, %y: memref<64x512xf32>) a
     %e = arith.addf %o, %w : f32
     linalg.yield %e : f32
   }
-  return
+  drt.return
 }

@@ -25,7 +25,7 @@
 // CHECK: gpu.barrier
 // CHECK: memref.load %[[ROWS]]
 // CHECK: memref.store %{{.*}} : memref<10xf32>
-func.func private @warps(%x: memref<10x100xf32>, %labels: memref<10xi32>, %y: memref<10xf32>) attributes {drt.kernel} {
+drt.kernel @warps(%x: memref<10x100xf32>, %labels: memref<10xi32>, %y: memref<10xf32>) {
   %low = arith.constant 0xFF800000 : f32
   %max = memref.alloc() : memref<10xf32>
   %shifted = memref.alloc() : memref<10x100xf32>
@@ -49,7 +49,7 @@ func.func private @warps(%x: memref<10x100xf32>, %labels: memref<10xi32>, %y: me
     %v = memref.load %shifted[%i, %j] : memref<10x100xf32>
     linalg.yield %v : f32
   }
-  return
+  drt.return
 }
 
 // A block a row: its 8 warps exchange the sum through shared memory. The row itself is a result and needs none; 2,000 columns are 250
@@ -64,7 +64,7 @@ func.func private @warps(%x: memref<10x100xf32>, %labels: memref<10xi32>, %y: me
 // CHECK: vector.store
 // CHECK: scf.if
 // CHECK: vector.store
-func.func private @block(%x: memref<10x2000xf32>, %y: memref<10x2000xf32>) attributes {drt.kernel} {
+drt.kernel @block(%x: memref<10x2000xf32>, %y: memref<10x2000xf32>) {
   %zero = arith.constant 0.0 : f32
   %sum = memref.alloc() : memref<10xf32>
   linalg.fill ins(%zero : f32) outs(%sum : memref<10xf32>)
@@ -79,7 +79,7 @@ func.func private @block(%x: memref<10x2000xf32>, %y: memref<10x2000xf32>) attri
     %s = arith.divf %a, %m : f32
     linalg.yield %s : f32
   }
-  return
+  drt.return
 }
 
 // A row that is too long for registers is gone through by each operation.
@@ -88,7 +88,7 @@ func.func private @block(%x: memref<10x2000xf32>, %y: memref<10x2000xf32>) attri
 // CHECK: scf.for {{.*}} step %c512_i32
 // CHECK: gpu.barrier
 // CHECK: scf.for {{.*}} step %c512_i32
-func.func private @long(%x: memref<10x50000xf32>, %y: memref<10x50000xf32>) attributes {drt.kernel} {
+drt.kernel @long(%x: memref<10x50000xf32>, %y: memref<10x50000xf32>) {
   %zero = arith.constant 0.0 : f32
   %sum = memref.alloc() : memref<10xf32>
   linalg.fill ins(%zero : f32) outs(%sum : memref<10xf32>)
@@ -103,7 +103,7 @@ func.func private @long(%x: memref<10x50000xf32>, %y: memref<10x50000xf32>) attr
     %s = arith.divf %a, %m : f32
     linalg.yield %s : f32
   }
-  return
+  drt.return
 }
 
 // A vocabulary's row takes all threads of a block, twenty elements each.
@@ -113,7 +113,7 @@ func.func private @long(%x: memref<10x50000xf32>, %y: memref<10x50000xf32>) attr
 // CHECK-COUNT-20: memref.load %reinterpret_cast[
 // CHECK-NOT: memref.load %reinterpret_cast[
 // CHECK: gpu.return
-func.func private @vocabulary(%x: memref<10x20001xf32>, %y: memref<10x20001xf32>) attributes {drt.kernel} {
+drt.kernel @vocabulary(%x: memref<10x20001xf32>, %y: memref<10x20001xf32>) {
   %zero = arith.constant 0.0 : f32
   %sum = memref.alloc() : memref<10xf32>
   linalg.fill ins(%zero : f32) outs(%sum : memref<10xf32>)
@@ -128,5 +128,5 @@ func.func private @vocabulary(%x: memref<10x20001xf32>, %y: memref<10x20001xf32>
     %s = arith.divf %a, %m : f32
     linalg.yield %s : f32
   }
-  return
+  drt.return
 }

@@ -37,7 +37,7 @@
 // CHECK: gpu.barrier
 // CHECK: scf.yield
 // CHECK: gpu.return
-func.func private @halve(%x: memref<4096xf32>, %state: memref<4096xf32>, %valid: memref<i1>, %scratch: memref<128xi8>) attributes {drt.kernel} {
+drt.kernel @halve(%x: memref<4096xf32>, %state: memref<4096xf32>, %valid: memref<i1>, %scratch: memref<128xi8>) {
   %c0 = arith.constant 0 : index
   %sum = memref.view %scratch[%c0][] : memref<128xi8> to memref<f32>
   %c64 = arith.constant 64 : index
@@ -70,5 +70,5 @@ func.func private @halve(%x: memref<4096xf32>, %state: memref<4096xf32>, %valid:
     }
     scf.yield
   }
-  return
+  drt.return
 }

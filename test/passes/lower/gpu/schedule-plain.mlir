@@ -18,7 +18,7 @@ memref.global "private" constant @weights : memref<4xf32> = dense<[1.0, 2.0, 3.0
 // CHECK: memref.load %[[TABLE]]
 // CHECK: memref.store
 // CHECK-NOT: func.func
-func.func private @gather(%table: memref<100x8xf32>, %indices: memref<20xi32>, %y: memref<20x8xf32>) attributes {drt.kernel} {
+drt.kernel @gather(%table: memref<100x8xf32>, %indices: memref<20xi32>, %y: memref<20x8xf32>) {
   %weights = memref.get_global @weights : memref<4xf32>
   linalg.generic {indexing_maps = [#ij], iterator_types = ["parallel", "parallel"]} outs(%y : memref<20x8xf32>) {
   ^bb0(%o: f32):
@@ -41,7 +41,7 @@ func.func private @gather(%table: memref<100x8xf32>, %indices: memref<20xi32>, %
     }
     linalg.yield %e : f32
   }
-  return
+  drt.return
 }
 
 // A body that does not say how two partial results are joined: the thread walks over the reduced elements.
@@ -51,7 +51,7 @@ func.func private @gather(%table: memref<100x8xf32>, %indices: memref<20xi32>, %
 // CHECK: %[[TWICE:.*]] = arith.mulf %[[ACC]]
 // CHECK: arith.addf %[[TWICE]]
 // CHECK: memref.store %[[SUM]]
-func.func private @horner(%x: memref<300x5xf32>, %y: memref<300xf32>) attributes {drt.kernel} {
+drt.kernel @horner(%x: memref<300x5xf32>, %y: memref<300xf32>) {
   %one = arith.constant 1.0 : f32
   linalg.fill ins(%one : f32) outs(%y : memref<300xf32>)
   linalg.generic {indexing_maps = [#ij, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]}
@@ -62,19 +62,19 @@ func.func private @horner(%x: memref<300x5xf32>, %y: memref<300xf32>) attributes
     %e = arith.addf %t, %a : f32
     linalg.yield %e : f32
   }
-  return
+  drt.return
 }
 
 // Addresses that are no linear function of the loops.
 // CHECK-LABEL: gpu.func @nonlinear(
 // CHECK-SAME: drt.schedule = "plain"
-func.func private @nonlinear(%x: memref<5xf32>, %y: memref<10xf32>) attributes {drt.kernel} {
+drt.kernel @nonlinear(%x: memref<5xf32>, %y: memref<10xf32>) {
   linalg.generic {indexing_maps = [affine_map<(i) -> (i floordiv 2)>, affine_map<(i) -> (i)>], iterator_types = ["parallel"]}
       ins(%x : memref<5xf32>) outs(%y : memref<10xf32>) {
   ^bb0(%a: f32, %o: f32):
     linalg.yield %a : f32
   }
-  return
+  drt.return
 }
 
 // A sum down the columns and, beside it, an element for each row: the sum alone is carried from row to row, the element
@@ -89,7 +89,7 @@ func.func private @nonlinear(%x: memref<5xf32>, %y: memref<10xf32>) attributes {
 // CHECK: memref.store %[[TWICE]], %[[Y]]
 // CHECK: scf.yield %[[NEXT]]
 // CHECK: memref.store %[[SUM]], %[[Z]]
-func.func private @sum_and_elements(%x: memref<300x5xf32>, %y: memref<300x5xf32>, %z: memref<5xf32>) attributes {drt.kernel} {
+drt.kernel @sum_and_elements(%x: memref<300x5xf32>, %y: memref<300x5xf32>, %z: memref<5xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%z : memref<5xf32>)
   linalg.generic {indexing_maps = [#ij, #ij, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]}
@@ -99,14 +99,14 @@ func.func private @sum_and_elements(%x: memref<300x5xf32>, %y: memref<300x5xf32>
     %s = arith.addf %p, %t : f32
     linalg.yield %t, %s : f32, f32
   }
-  return
+  drt.return
 }
 
 // Two sums are no two sums where the first has an element for each row.
 // CHECK-LABEL: gpu.func @not_reduced(
 // CHECK-SAME: drt.schedule = "plain"
 // CHECK: scf.for {{.*}} iter_args(%{{[^,]*}}) -> (f32)
-func.func private @not_reduced(%x: memref<300x5xf32>, %y: memref<300x5xf32>, %z: memref<5xf32>) attributes {drt.kernel} {
+drt.kernel @not_reduced(%x: memref<300x5xf32>, %y: memref<300x5xf32>, %z: memref<5xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<300x5xf32>)
   linalg.fill ins(%zero : f32) outs(%z : memref<5xf32>)
@@ -117,5 +117,5 @@ func.func private @not_reduced(%x: memref<300x5xf32>, %y: memref<300x5xf32>, %z:
     %s = arith.addf %p, %a : f32
     linalg.yield %t, %s : f32, f32
   }
-  return
+  drt.return
 }

@@ -13,7 +13,7 @@
 // CHECK-NOT: gpu.shuffle
 // CHECK: scf.if
 // CHECK: memref.store
-func.func private @warp(%x: memref<300x256xf32>, %y: memref<300xf32>) attributes {drt.kernel} {
+drt.kernel @warp(%x: memref<300x256xf32>, %y: memref<300xf32>) {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%y : memref<300xf32>)
   linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%x : memref<300x256xf32>) outs(%y : memref<300xf32>) {
@@ -21,7 +21,7 @@ func.func private @warp(%x: memref<300x256xf32>, %y: memref<300xf32>) attributes
     %e = arith.addf %o, %a : f32
     linalg.yield %e : f32
   }
-  return
+  drt.return
 }
 
 // Short rows: 16 threads each, 8 a block; the last block has 5 rows. Lanes exchange 32 bits.
@@ -33,7 +33,7 @@ func.func private @warp(%x: memref<300x256xf32>, %y: memref<300xf32>) attributes
 // CHECK: gpu.shuffle xor %[[WIDE]], %c8_i32
 // CHECK-COUNT-3: gpu.shuffle xor
 // CHECK-NOT: gpu.shuffle
-func.func private @part_of_a_warp(%x: memref<301x10xf16>, %y: memref<301xf16>) attributes {drt.kernel} {
+drt.kernel @part_of_a_warp(%x: memref<301x10xf16>, %y: memref<301xf16>) {
   %least = arith.constant 0xFC00 : f16
   linalg.fill ins(%least : f16) outs(%y : memref<301xf16>)
   linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%x : memref<301x10xf16>) outs(%y : memref<301xf16>) {
@@ -41,7 +41,7 @@ func.func private @part_of_a_warp(%x: memref<301x10xf16>, %y: memref<301xf16>) a
     %e = arith.maximumf %o, %a : f16
     linalg.yield %e : f16
   }
-  return
+  drt.return
 }
 
 // Everything, into two results: a block; its 32 warps exchange through shared memory.
@@ -56,7 +56,7 @@ func.func private @part_of_a_warp(%x: memref<301x10xf16>, %y: memref<301xf16>) a
 // What lay in the result before counts too.
 // CHECK: memref.load %{{.*}} : memref<1xf32>
 // CHECK: arith.addf
-func.func private @all(%x: memref<64x1000xf32>, %sum: memref<f32>, %last: memref<i64>) attributes {drt.kernel} {
+drt.kernel @all(%x: memref<64x1000xf32>, %sum: memref<f32>, %last: memref<i64>) {
   linalg.generic {indexing_maps = [#ij, affine_map<(i, j) -> ()>, affine_map<(i, j) -> ()>], iterator_types = ["reduction", "reduction"]}
       ins(%x : memref<64x1000xf32>) outs(%sum, %last : memref<f32>, memref<i64>) {
   ^bb0(%a: f32, %o: f32, %p: i64):
@@ -67,5 +67,5 @@ func.func private @all(%x: memref<64x1000xf32>, %sum: memref<f32>, %last: memref
     %m = arith.maxsi %p, %k : i64
     linalg.yield %e, %m : f32, i64
   }
-  return
+  drt.return
 }

@@ -9,7 +9,7 @@
 // CHECK: %[[X:.*]] = memref.load %[[TILE]]
 // CHECK: %[[BIAS:.*]] = memref.load %{{.*}} : memref<70xf32>
 // CHECK: arith.addf %[[BIAS]], %[[X]]
-func.func private @to_channels_first(%x: memref<2x14x14x70xf32>, %bias: memref<70xf32>, %y: memref<2x70x14x14xf32>) attributes {drt.kernel} {
+drt.kernel @to_channels_first(%x: memref<2x14x14x70xf32>, %bias: memref<70xf32>, %y: memref<2x70x14x14xf32>) {
   linalg.generic {indexing_maps = [affine_map<(n, c, h, w) -> (n, h, w, c)>, affine_map<(n, c, h, w) -> (c)>,
                                    affine_map<(n, c, h, w) -> (n, c, h, w)>],
                   iterator_types = ["parallel", "parallel", "parallel", "parallel"]}
@@ -18,17 +18,17 @@ func.func private @to_channels_first(%x: memref<2x14x14x70xf32>, %bias: memref<7
     %e = arith.addf %b, %a : f32
     linalg.yield %e : f32
   }
-  return
+  drt.return
 }
 
 // A side that is too short for tiles.
 // CHECK-LABEL: gpu.func @short(
 // CHECK-SAME: drt.schedule = "elementwise"
-func.func private @short(%x: memref<100x3xf32>, %y: memref<3x100xf32>) attributes {drt.kernel} {
+drt.kernel @short(%x: memref<100x3xf32>, %y: memref<3x100xf32>) {
   linalg.generic {indexing_maps = [affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
       ins(%x : memref<100x3xf32>) outs(%y : memref<3x100xf32>) {
   ^bb0(%a: f32, %o: f32):
     linalg.yield %a : f32
   }
-  return
+  drt.return
 }

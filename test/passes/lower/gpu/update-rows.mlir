@@ -23,9 +23,9 @@ drt.entry "step" {
   drt.sparse_update %ids, %g, %rate, %decay {kernel = @rule, variables = [@w, @slot], depth = 1 : i64, distinct}
     : (tensor<24xi64>, tensor<24x8xf32>, tensor<f32>, tensor<10x8xf32>) -> ()
 }
-// CHECK-NOT: drt.range_kernel
-func.func private @rule(%begin: i64, %end: i64, %g: memref<80xf32>, %w: memref<80xf32>, %slot: memref<80xf32>, %rate: memref<1xf32>,
-                        %decay: memref<80xf32>) attributes {drt.range_kernel} {
+// CHECK-NOT: drt.kernel
+drt.kernel range @rule(%begin: i64, %end: i64, %g: memref<80xf32>, %w: memref<80xf32>, %slot: memref<80xf32>, %rate: memref<1xf32>,
+                        %decay: memref<80xf32>) {
   %from = arith.index_cast %begin : i64 to index
   %to = arith.index_cast %end : i64 to index
   %one = arith.constant 1 : index
@@ -44,7 +44,7 @@ func.func private @rule(%begin: i64, %end: i64, %g: memref<80xf32>, %w: memref<8
     %new = arith.subf %old, %s : f32
     memref.store %new, %w[%i] : memref<80xf32>
   }
-  return
+  drt.return
 }
 }
 

@@ -29,16 +29,16 @@ constexpr const char *kPlan = R"(
 module {
   drt.program "by hand" strategy "AllReduce" target "cpu" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
   drt.variable @w : tensor<2x1xf32> {trainable, saved}
-  func.func private @error(%p: memref<4xf32>, %y: memref<4xf32>, %e: memref<4xf32>) attributes {drt.kernel} {
+  drt.kernel @error(%p: memref<4xf32>, %y: memref<4xf32>, %e: memref<4xf32>) {
     linalg.generic {indexing_maps = [#same, #same, #same], iterator_types = ["parallel"]}
         ins(%p, %y : memref<4xf32>, memref<4xf32>) outs(%e : memref<4xf32>) {
       ^bb0(%a: f32, %b: f32, %unused: f32):
         %d = arith.subf %a, %b : f32
         linalg.yield %d : f32
     }
-    return
+    drt.return
   }
-  func.func private @loss(%e: memref<4xf32>, %l: memref<f32>) attributes {drt.kernel} {
+  drt.kernel @loss(%e: memref<4xf32>, %l: memref<f32>) {
     %zero = arith.constant 0.0 : f32
     linalg.fill ins(%zero : f32) outs(%l : memref<f32>)
     linalg.generic {indexing_maps = [#same, #one], iterator_types = ["reduction"]} ins(%e : memref<4xf32>) outs(%l : memref<f32>) {
@@ -47,9 +47,9 @@ module {
         %next = arith.addf %sum, %s : f32
         linalg.yield %next : f32
     }
-    return
+    drt.return
   }
-  func.func private @zero(%begin: i64, %end: i64, %w: memref<2xf32>) attributes {drt.range_kernel} {
+  drt.kernel range @zero(%begin: i64, %end: i64, %w: memref<2xf32>) {
     %zero = arith.constant 0.0 : f32
     %one = arith.constant 1 : index
     %b = arith.index_cast %begin : i64 to index
@@ -57,9 +57,9 @@ module {
     scf.for %i = %b to %e step %one {
       memref.store %zero, %w[%i] : memref<2xf32>
     }
-    return
+    drt.return
   }
-  func.func private @descend(%begin: i64, %end: i64, %g: memref<2xf32>, %w: memref<2xf32>) attributes {drt.range_kernel} {
+  drt.kernel range @descend(%begin: i64, %end: i64, %g: memref<2xf32>, %w: memref<2xf32>) {
     %rate = arith.constant 0.25 : f32
     %one = arith.constant 1 : index
     %b = arith.index_cast %begin : i64 to index
@@ -72,7 +72,7 @@ module {
       %new = arith.subf %old, %step : f32
       memref.store %new, %w[%i] : memref<2xf32>
     }
-    return
+    drt.return
   }
   drt.entry "init" {
     drt.update {kernel = @zero, variables = [@w], count = 2 : i64} : () -> ()

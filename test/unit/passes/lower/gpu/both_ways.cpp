@@ -1,6 +1,5 @@
 #include "test/unit/passes/lower/gpu/both_ways.h"
 #include "dialects/drt/Drt.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/lower/Passes.h"
@@ -59,7 +58,7 @@ void callWith(void *function, const std::vector<void *> &arguments) {
 
 BothWays::BothWays(mlir::ModuleOp module) {
   mlir::OwningOpRef<mlir::ModuleOp> copy = module.clone();
-  if (!module.getOps<mlir::func::FuncOp>().empty())
+  if (!module.getOps<distc::drt::KernelOp>().empty())
     compileForHost(*copy);
   copy = module.clone();
   compileForDevice(*copy);

@@ -25,9 +25,8 @@ public:
 
   std::string print() {
     std::ostringstream out;
-    out << "func.func private @" << name << "(" << list(inputs, "x", true) << ", " << list(results, "y", true)
-        << ") attributes {drt.kernel} {\n  %first = arith.constant " << (isFloat() ? "1.0" : "2") << " : " << element
-        << "\n";
+    out << "drt.kernel @" << name << "(" << list(inputs, "x", true) << ", " << list(results, "y", true)
+        << ") {\n  %first = arith.constant " << (isFloat() ? "1.0" : "2") << " : " << element << "\n";
     for (size_t i = 0; i < results.size(); ++i)
       if (work == Work::Reduction && chance(0.85))
         out << "  linalg.fill ins(%first : " << element << ") outs(%y" << i << " : " << type(results[i]) << ")\n";
@@ -46,7 +45,7 @@ public:
       out << (i ? ", " : "") << "%o" << i << ": " << element;
     out << "):\n";
     printBody(out);
-    out << "  }\n  return\n}\n";
+    out << "  }\n  drt.return\n}\n";
     return out.str();
   }
 

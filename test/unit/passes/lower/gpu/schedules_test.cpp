@@ -117,8 +117,7 @@ std::string replaceAll(std::string text, const std::string &from, const std::str
 
 /// A row's maximum, what is above it in shared memory and as a result, its sum, and one element by index.
 constexpr const char *kRowOperations = R"(
-func.func private @rows_ROWS_COLUMNS(%x: memref<ROWSxCOLUMNSxf32>, %at: memref<ROWSxi32>, %y: memref<ROWSxCOLUMNSxf32>, %z: memref<ROWSxf32>)
-    attributes {drt.kernel} {
+drt.kernel @rows_ROWS_COLUMNS(%x: memref<ROWSxCOLUMNSxf32>, %at: memref<ROWSxi32>, %y: memref<ROWSxCOLUMNSxf32>, %z: memref<ROWSxf32>) {
   %zero = arith.constant 0.0 : f32
   %low = arith.constant 0xFF800000 : f32
   %max = memref.alloc() : memref<ROWSxf32>
@@ -166,7 +165,7 @@ func.func private @rows_ROWS_COLUMNS(%x: memref<ROWSxCOLUMNSxf32>, %at: memref<R
     %v = arith.addf %p, %m : f32
     linalg.yield %v : f32
   }
-  return
+  drt.return
 }
 )";
 
