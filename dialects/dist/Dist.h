@@ -43,8 +43,10 @@ template <typename Op> class OfServers : public mlir::OpTrait::TraitBase<Op, OfS
 
 namespace distc::dist {
 
-/// On the module: the strategy, a #dist.strategy.
+/// On the module: what the strategy says of all variables together, a #dist.strategy.
 inline constexpr llvm::StringLiteral kStrategyAttr = "dist.strategy";
+/// On a variable: what it says of it, a #dist.sync; and of the shards that it is to be split into, a #dist.parts.
+inline constexpr llvm::StringLiteral kSyncAttr = "dist.sync", kPartsAttr = "dist.parts";
 /// On the module where replicas use values of their own share in place of the whole batch's, which the strategy asks
 /// for: "replica".
 inline constexpr llvm::StringLiteral kCouplingAttr = "dist.coupling";

@@ -75,6 +75,8 @@ bool isJoin(Attribute value) {
 /// What stands on operations that are not this dialect's.
 const dfg::AttachedAttribute kAttached[] = {
     {kStrategyAttr, isOn<ModuleOp>, "the module", isA<StrategyAttr>, "a #dist.strategy"},
+    {kSyncAttr, isOn<dfg::VariableOp>, "a variable", isA<SyncAttr>, "a #dist.sync"},
+    {kPartsAttr, isOn<dfg::VariableOp>, "a variable", isA<PartsAttr>, "a #dist.parts"},
     {kCouplingAttr, isOn<ModuleOp>, "the module", [](Attribute value) { return isOneOf(value, {"replica"}); },
      "\"replica\""},
     {kJoinsAttr, isOn<dfg::GraphOp>, "a graph",
@@ -133,6 +135,41 @@ FailureOr<TopologyOp> getTopology(ModuleOp module) {
   if (auto topology = module.lookupSymbol<TopologyOp>(kCluster))
     return topology;
   return module.emitError("has no topology; run dist-apply-strategy first");
+}
+
+LogicalResult SyncAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, SyncKind kind, int64_t group,
+                               Spec spec, CompressionAttr compression, int64_t shardedStage, StringAttr destination,
+                               bool async, bool proxy, int64_t staleness, ReductionAttr, AggregatorAttr) {
+  if (group < 0 || staleness < 0 || shardedStage < 0 || shardedStage > 2)
+    return emitError() << "a group or a staleness is not negative, and `sharded` is 0, 1 or 2";
+  if (kind == SyncKind::AllReduce && (destination || async || proxy || staleness))
+    return emitError() << "`at`, `async`, `proxy` and `staleness` are of servers";
+  if (kind == SyncKind::Server && (group || spec != Spec::Auto || compression || shardedStage))
+    return emitError() << "`group`, `spec`, `compression` and `sharded` are of all-reduces";
+  return success();
+}
+
+LogicalResult PartsAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, DenseI64ArrayAttr counts,
+                                ArrayAttr syncs) {
+  if (llvm::any_of(counts.asArrayRef(), [](int64_t count) { return count < 1; }))
+    return emitError() << "an axis is split into at least one part";
+  if (syncs && !llvm::all_of(syncs, llvm::IsaPred<SyncAttr>))
+    return emitError() << "each part is synchronized as a #dist.sync says";
+  return success();
+}
+
+LogicalResult StrategyAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError, StringAttr, StringAttr,
+                                   StringAttr, ArrayAttr replicas, StringAttr coupling, int64_t accumulate,
+                                   int64_t required, FloatAttr averagesDecay) {
+  if (replicas && !llvm::all_of(replicas, llvm::IsaPred<StringAttr>))
+    return emitError() << "`replicas` are the names of devices";
+  if (coupling && !isOneOf(coupling, {"replica", "whole"}))
+    return emitError() << "`coupling` is \"replica\" or \"whole\"";
+  if (accumulate < 0 || accumulate > INT32_MAX || required < 0 || required > INT32_MAX)
+    return emitError() << "`accumulate` and `required` are numbers of batches and of gradients";
+  if (averagesDecay && !averagesDecay.getType().isF32())
+    return emitError() << "`averages` is of type f32";
+  return success();
 }
 
 int64_t CompressionAttr::getMatrixRank() const { return getRank() > 0 ? getRank() : 1; }

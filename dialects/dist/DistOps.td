@@ -32,7 +32,9 @@ def DIST_Dialect : Dialect {
     - `dist.slice` on a variable: the part of a whole variable that it is;
     - `dist.shares` on a variable of rank 1: each replica holds its own share of a slot that is split into so many equal shares, flat, the last
       one padded; the whole one is `dist.slice`;
-    - `dist.strategy` on the module: the strategy, as Protocol Buffers' text;
+    - `dist.strategy` on the module: the strategy, but for what it says of single variables;
+    - `dist.sync` on a variable: how the strategy synchronizes it;
+    - `dist.parts` on a variable: the shards that the strategy splits it into, until `dist-partition-variables`;
     - `dist.coupling` = "replica" on the module, where replicas use values of their own share in place of the whole batch's, which the strategy asks
       for;
     - `dist.joins` on a graph: of each fetched tensor what it gives over all replicas, "concat:AXIS", "sum", "mean", "batch" or "first";
@@ -98,15 +100,58 @@ def DIST_AggregatorAttr : AttrDef<DIST_Dialect, "Aggregator"> {
   let assemblyFormat = "`<` $kind (`f` $f^)? (`m` $m^)? `>`";
 }
 
+// What a strategy decides: for each variable on the variable, for all of them on the module.
+def DIST_SyncKind : DIST_Enum<"SyncKind", "who makes one gradient of those of all replicas",
+  [I32EnumAttrCase<"AllReduce", 0, "all_reduce">, I32EnumAttrCase<"Server", 1, "server">]>;
+def DIST_SpecParameter : EnumParameter<DIST_Spec> { let defaultValue = "::distc::dist::Spec::Auto"; }
+def DIST_SyncAttr : AttrDef<DIST_Dialect, "Sync"> {
+  let mnemonic = "sync";
+  let summary = "How a variable is synchronized, as the strategy says";
+  let description = [{
+    `#dist.sync<all_reduce group 3>`, `#dist.sync<all_reduce group 0 compression <bf16> sharded 1>`, `#dist.sync<server at "ps:0" staleness 2>`.
+    Gradients of one `group` are reduced together. `at` is the strategy's name for who owns the variable; `dist.place` says which task that is. `reduction` is
+    what the strategy fixes; without it, it is as the loss was.
+  }];
+  let parameters = (ins EnumParameter<DIST_SyncKind>:$kind, DefaultValuedParameter<"int64_t", "0">:$group, DIST_SpecParameter:$spec,
+                        OptionalParameter<"::distc::dist::CompressionAttr">:$compression, DefaultValuedParameter<"int64_t", "0">:$shardedStage,
+                        OptionalParameter<"::mlir::StringAttr">:$destination, DefaultValuedParameter<"bool", "false">:$async,
+                        DefaultValuedParameter<"bool", "false">:$proxy, DefaultValuedParameter<"int64_t", "0">:$staleness,
+                        OptionalParameter<"::distc::dist::ReductionAttr">:$reduction, OptionalParameter<"::distc::dist::AggregatorAttr">:$aggregator);
+  let assemblyFormat = [{
+    `<` $kind (`group` $group^)? (`spec` $spec^)? (`compression` $compression^)? (`sharded` $shardedStage^)? (`at` $destination^)? (`async` $async^)?
+    (`proxy` $proxy^)? (`staleness` $staleness^)? (`reduction` $reduction^)? (`aggregator` $aggregator^)? `>`
+  }];
+  let genVerifyDecl = 1;
+}
+def DIST_PartsAttr : AttrDef<DIST_Dialect, "Parts"> {
+  let mnemonic = "parts";
+  let summary = "How many shards a variable is to be split into along each axis, and how each is synchronized";
+  let description = [{
+    `#dist.parts<[1, 2]>`, `#dist.parts<[1, 2] as [#dist.sync<all_reduce>, #dist.sync<all_reduce group 1>]>`; without the latter each is as the
+    variable. `dist-partition-variables` makes variables of them.
+  }];
+  let parameters = (ins "::mlir::DenseI64ArrayAttr":$counts, OptionalParameter<"::mlir::ArrayAttr">:$syncs);
+  let assemblyFormat = "`<` $counts (`as` $syncs^)? `>`";
+  let genVerifyDecl = 1;
+}
 def DIST_StrategyAttr : AttrDef<DIST_Dialect, "Strategy"> {
   let mnemonic = "strategy";
-  let summary = "The strategy that was applied, in Protocol Buffers' text form";
+  let summary = "The strategy that was applied: what it says of all variables together";
   let description = [{
-    `#dist.strategy<"id: 'AllReduce' node_config { var_name: 'W' AllReduceSynchronizer { } }">`, in one line.
-    A pass that rewrites variables rewrites their entries.
+    `#dist.strategy<"AllReduce">`, `#dist.strategy<"mine" builder "PS:staleness=2" required 3>`: its name, the builder that made it and the file it is from; the
+    devices of its `replicas`; the `coupling` that it asks for ("replica" or "whole"); how many batches' gradients are added up for an update (`accumulate`), how many
+    gradients make one (`required`; 0: one from each replica), and by what moving averages of variables decay. What it says of a variable
+    is on that one (`dist.sync`, `dist.parts`).
   }];
-  let parameters = (ins "::mlir::StringAttr":$text);
-  let assemblyFormat = "`<` $text `>`";
+  let parameters = (ins "::mlir::StringAttr":$id, OptionalParameter<"::mlir::StringAttr">:$builder, OptionalParameter<"::mlir::StringAttr">:$path,
+                        OptionalParameter<"::mlir::ArrayAttr">:$replicas, OptionalParameter<"::mlir::StringAttr">:$coupling,
+                        DefaultValuedParameter<"int64_t", "0">:$accumulate, DefaultValuedParameter<"int64_t", "0">:$required,
+                        OptionalParameter<"::mlir::FloatAttr">:$averagesDecay);
+  let assemblyFormat = [{
+    `<` $id (`builder` $builder^)? (`path` $path^)? (`replicas` $replicas^)? (`coupling` $coupling^)? (`accumulate` $accumulate^)? (`required` $required^)?
+    (`averages` $averagesDecay^)? `>`
+  }];
+  let genVerifyDecl = 1;
 }
 def DIST_PlaceAttr : AttrDef<DIST_Dialect, "Place"> {
   let mnemonic = "place";

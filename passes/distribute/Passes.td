@@ -11,7 +11,8 @@ include "mlir/Pass/PassBase.td"
 def DistApplyStrategy : Pass<"dist-apply-strategy", "mlir::ModuleOp"> {
   let summary = "Reads or builds the strategy, and says who runs the graph and who holds its variables";
   let description = [{
-    Checks the strategy against the graph and the resources, keeps it in the module (`dist.strategy`), and adds the topology: a task a
+    Checks the strategy against the graph and the resources, keeps it in the module (`dist.strategy`) and on each variable what it decides for that
+    one (`dist.sync`; `dist.parts` where it is to be split), and adds the topology: a task a
     host with replicas, or a task a replica with `one-process-per-replica`; then the servers that `ps` asks for, from host to host, and one
     for each other host that the strategy places variables on (`reduction_destination`) although no replica is there. A server has no
     replicas. A variable that a server holds, one that was asked for or that of a host, is marked with `dist.place`, and its slots alike;
@@ -27,7 +28,7 @@ def DistApplyStrategy : Pass<"dist-apply-strategy", "mlir::ModuleOp"> {
     dist.topology @cluster replicas 2 [
       #dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>,
       #dist.task<"ps" 0 on "localhost" devices [] replicas 0 from 2>]
-    dfg.variable @w : tensor<64x10xf32> {dist.place = #dist.place<"ps" 0>, trainable}
+    dfg.variable @w : tensor<64x10xf32> {dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server at "ps:0">, trainable}
     dfg.variable @"w/Momentum" : tensor<64x10xf32> {dist.place = #dist.place<"ps" 0>}
     ```
   }];
@@ -245,7 +246,7 @@ def DistInsertSynchronizers : Pass<"dist-insert-synchronizers", "mlir::ModuleOp"
 
     A node that also feeds the forward pass (a batch normalization's statistic) is copied: forward keeps the replica's own value.
 
-    How a variable's gradients are synchronized is what its entry in `dist.strategy` says:
+    How a variable's gradients are synchronized is what its `dist.sync` says:
 
     - *All-reduce*, with the entry's compression or aggregator.
     - *Sparse gradients*: the first (indices, values) on the way to a sparse update, both with the batch's axis, are joined by

@@ -35,15 +35,14 @@ Strategy::Node getShardEntry(const ShardedVariable &variable, int64_t shard) {
 struct DistPartitionVariables : public impl::DistPartitionVariablesBase<DistPartitionVariables> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    auto &analysis = getAnalysis<AppliedStrategyAnalysis>();
-    FailureOr<AppliedStrategy> applied = analysis.read();
+    FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
     if (failed(applied))
       return signalPassFailure();
     const Strategy &strategy = *applied->strategy;
     FailureOr<Shards> shards = Shards::find(module, strategy);
     if (failed(shards) || (!shards->empty() && failed(split(strategy, *shards, Places(applied->topology)))))
       return signalPassFailure();
-    analysis.write(getStrategyOfShards(strategy, *shards));
+    AppliedStrategy::write(module, getStrategyOfShards(strategy, *shards));
   }
 
 private:

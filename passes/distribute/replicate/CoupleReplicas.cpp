@@ -393,11 +393,10 @@ struct DistCoupleReplicas : public impl::DistCoupleReplicasBase<DistCoupleReplic
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    AppliedStrategyAnalysis &applied = getAnalysis<AppliedStrategyAnalysis>();
-    FailureOr<SyncPolicies> policies = SyncPolicies::read(module, applied);
+    FailureOr<SyncPolicies> policies = SyncPolicies::read(module);
     if (failed(policies))
       return signalPassFailure();
-    if (FailureOr<AppliedStrategy> strategy = applied.read(); succeeded(strategy))
+    if (FailureOr<AppliedStrategy> strategy = AppliedStrategy::read(module); succeeded(strategy))
       serving = getServing(module, *strategy);
     bool changed = false;
     if (policies->replicas > 1)
@@ -579,13 +578,12 @@ private:
   /// Servers that wait for a gradient of every replica (replicas_to_aggregate is their number) make synchronous
   /// updates, and of replicas that need each other's examples none may be ahead: all take each step together.
   LogicalResult keepCoupledInStep(dfg::GraphOp graph) {
-    AppliedStrategyAnalysis &analysis = getAnalysis<AppliedStrategyAnalysis>();
-    FailureOr<AppliedStrategy> applied = analysis.read();
+    FailureOr<AppliedStrategy> applied = AppliedStrategy::read(getOperation());
     if (failed(applied))
       return failure();
     strategies::Strategy strategy = *applied->strategy;
     strategy.clear_replicas_to_aggregate();
-    analysis.write(std::move(strategy));
+    AppliedStrategy::write(getOperation(), strategy);
     serving.reset();
     graph.emitRemark("values of the step depend on other replicas' examples, so that replicas take each step together: "
                      "with replicas_to_aggregate the number of replicas, every update is the one that it would be "
@@ -659,7 +657,7 @@ private:
 
   /// Replicas that do not wait for all others in every step have no value of theirs to use.
   LogicalResult useOwnValues(dfg::GraphOp graph, const BatchFlow &flow, const Wanted &wanted, bool &changed) {
-    FailureOr<AppliedStrategy> applied = getAnalysis<AppliedStrategyAnalysis>().read();
+    FailureOr<AppliedStrategy> applied = AppliedStrategy::read(getOperation());
     if (failed(applied))
       return failure();
     Value value = wanted.values.front();

@@ -239,7 +239,7 @@ void fetchReduced(dfg::GraphOp graph) {
 struct DistJoinFetches : public impl::DistJoinFetchesBase<DistJoinFetches> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<SyncPolicies> policies = SyncPolicies::read(module, getAnalysis<AppliedStrategyAnalysis>());
+    FailureOr<SyncPolicies> policies = SyncPolicies::read(module);
     if (failed(policies))
       return signalPassFailure();
     for (auto graph : module.getOps<dfg::GraphOp>()) {

@@ -26,7 +26,7 @@ struct DistColocateServers : public impl::DistColocateServersBase<DistColocateSe
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<AppliedStrategy> applied = getAnalysis<AppliedStrategyAnalysis>().read();
+    FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
     if (failed(applied))
       return signalPassFailure();
     if (strategies::servesAlone(*applied->strategy)) {
@@ -38,7 +38,7 @@ struct DistColocateServers : public impl::DistColocateServersBase<DistColocateSe
         return signalPassFailure();
       }
       if (!obstacle.empty())
-        keepInStep(module, *applied, getAnalysis<AppliedStrategyAnalysis>());
+        keepInStep(module, *applied);
     }
     if (whereSupported && findLoneServer(applied->topology))
       return;

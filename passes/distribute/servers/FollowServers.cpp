@@ -100,7 +100,7 @@ struct DistFollowServers : public impl::DistFollowServersBase<DistFollowServers>
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<SyncPolicies> policies = SyncPolicies::read(getOperation(), getAnalysis<AppliedStrategyAnalysis>());
+    FailureOr<SyncPolicies> policies = SyncPolicies::read(getOperation());
     if (failed(policies))
       return signalPassFailure();
     // Where one worker trains, it knows when it has updated.

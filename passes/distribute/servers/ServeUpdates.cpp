@@ -334,7 +334,7 @@ struct DistServeUpdates : public impl::DistServeUpdatesBase<DistServeUpdates> {
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    FailureOr<AppliedStrategy> applied = getAnalysis<AppliedStrategyAnalysis>().read();
+    FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
     if (failed(applied))
       return signalPassFailure();
     std::optional<Serving> serving = getServing(module, *applied);

@@ -53,7 +53,7 @@ std::string findServingObstacle(const AppliedStrategy &applied) {
   return error ? llvm::toString(std::move(error)) : std::string();
 }
 
-void keepInStep(ModuleOp module, const AppliedStrategy &applied, AppliedStrategyAnalysis &analysis) {
+void keepInStep(ModuleOp module, const AppliedStrategy &applied) {
   module.emitWarning(strategies::remarkOnStaleness(*applied.strategy));
   strategies::Strategy strategy = *applied.strategy;
   auto visit = [](strategies::Strategy::Node &node) {
@@ -64,15 +64,14 @@ void keepInStep(ModuleOp module, const AppliedStrategy &applied, AppliedStrategy
     visit(node);
     llvm::for_each(*node.mutable_part_config(), visit);
   }
-  analysis.write(std::move(strategy));
+  AppliedStrategy::write(module, strategy);
 }
 
 namespace {
 
 struct DistKeepInStep : public impl::DistKeepInStepBase<DistKeepInStep> {
   void runOnOperation() override {
-    auto &analysis = getAnalysis<AppliedStrategyAnalysis>();
-    FailureOr<AppliedStrategy> applied = analysis.read();
+    FailureOr<AppliedStrategy> applied = AppliedStrategy::read(getOperation());
     if (failed(applied))
       return signalPassFailure();
     if (strategies::needsServer(*applied->strategy)) {
@@ -80,7 +79,7 @@ struct DistKeepInStep : public impl::DistKeepInStepBase<DistKeepInStep> {
       return signalPassFailure();
     }
     if (strategies::servesAlone(*applied->strategy))
-      keepInStep(getOperation(), *applied, analysis);
+      keepInStep(getOperation(), *applied);
   }
 };
 

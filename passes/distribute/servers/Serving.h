@@ -32,7 +32,7 @@ std::optional<Serving> getServing(mlir::ModuleOp module, const AppliedStrategy &
 std::string findServingObstacle(const AppliedStrategy &applied);
 
 /// Takes bounds of staleness from the strategy, with a warning.
-void keepInStep(mlir::ModuleOp module, const AppliedStrategy &applied, AppliedStrategyAnalysis &analysis);
+void keepInStep(mlir::ModuleOp module, const AppliedStrategy &applied);
 
 /// As buildDistributePipeline, for devices, whose replicas are always in step.
 void buildDistributePipelineForDevices(mlir::OpPassManager &manager, const DistributeOptions &options);

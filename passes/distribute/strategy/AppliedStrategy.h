@@ -7,39 +7,24 @@
 #define DISTC_PASSES_DISTRIBUTE_STRATEGY_APPLIEDSTRATEGY_H
 
 #include "dialects/dist/Dist.h"
-#include "mlir/Pass/AnalysisManager.h"
 #include "strategies/StrategyFile.h"
 #include <memory>
 
 namespace distc {
 
+/// What `node` says of its variable, or of a shard; null where it has no synchronizer.
+dist::SyncAttr getSync(mlir::MLIRContext *context, const strategies::Strategy::Node &node);
+
+/// The strategy as messages have it. In the IR it is attributes of the module and of its variables.
 struct AppliedStrategy {
-  /// Never null.
+  /// Of the module's variables those that have an entry, in their order. Never null.
   std::shared_ptr<const strategies::Strategy> strategy;
   dist::TopologyOp topology;
 
-  /// Fails with a diagnostic where `module` has no strategy or topology, or a strategy that does not parse.
+  /// Fails with a diagnostic where `module` has no strategy or topology. Time is linear in its variables.
   static llvm::FailureOr<AppliedStrategy> read(mlir::ModuleOp module);
-};
-
-/// A module's strategy, parsed once for the passes between which its text is the same: a large graph's is as long as
-/// the graph.
-class AppliedStrategyAnalysis {
-public:
-  explicit AppliedStrategyAnalysis(mlir::Operation *module) : module(llvm::cast<mlir::ModuleOp>(module)) {}
-
-  /// As AppliedStrategy::read.
-  llvm::FailureOr<AppliedStrategy> read();
-  /// Makes `strategy` the module's.
-  void write(strategies::Strategy strategy);
-
-  /// What is kept is kept with what it was parsed from, which `read` compares.
-  bool isInvalidated(const mlir::AnalysisManager::PreservedAnalyses &) const { return false; }
-
-private:
-  mlir::ModuleOp module;
-  dist::StrategyAttr applied;
-  std::shared_ptr<const strategies::Strategy> strategy;
+  /// Makes `strategy` the module's, and its entries those of the variables that they name; others have none.
+  static void write(mlir::ModuleOp module, const strategies::Strategy &strategy);
 };
 
 } // namespace distc

@@ -105,7 +105,7 @@ struct DistApplyStrategy : public impl::DistApplyStrategyBase<DistApplyStrategy>
     // Of one replica the own values are the whole batch's.
     if (plan->graph_config().coupling() == Strategy::GraphConfig::REPLICA && topology.getReplicas() > 1)
       module->setAttr(dist::kCouplingAttr, builder.getStringAttr("replica"));
-    getAnalysis<AppliedStrategyAnalysis>().write(std::move(*plan));
+    AppliedStrategy::write(module, *plan);
   }
 
 private:

@@ -9,8 +9,6 @@
 #include "passes/distribute/servers/Roles.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
 
-#include <charconv>
-#include <cstdlib>
 #include <limits>
 
 using namespace mlir;
@@ -18,65 +16,18 @@ using namespace mlir;
 namespace distc {
 namespace {
 
-using autodist::proto::Aggregator;
-
-void readAggregator(MLIRContext *context, const Aggregator &aggregator, SyncPolicy &into) {
-  switch (aggregator.kind()) {
-  case Aggregator::MEAN:
-    into.reduction = dist::Reduction::Mean;
-    return;
-  case Aggregator::SUM:
-    into.reduction = dist::Reduction::Sum;
-    return;
-  case Aggregator::MEDIAN:
-  case Aggregator::TRIMMED_MEAN:
-  case Aggregator::KRUM:
-  case Aggregator::MULTI_KRUM:
-  case Aggregator::GEOMETRIC_MEDIAN:
-    into.aggregator = dist::AggregatorAttr::get(context, static_cast<dist::AggregatorKind>(aggregator.kind() + 1),
-                                                aggregator.f(), aggregator.m());
-    return;
-  default:
-    return;
-  }
-}
-
-/// A ratio that was written as 0.1 is 0.1, and not the float that is next to it.
-double toDouble(float ratio) {
-  char text[32];
-  *std::to_chars(text, text + sizeof text - 1, ratio).ptr = '\0';
-  return std::strtod(text, nullptr);
-}
-
-dist::CompressionAttr readCompression(MLIRContext *context, const autodist::proto::AllReduceSynchronizer &entry) {
-  auto kind = static_cast<dist::Compressor>(entry.compressor());
-  if (kind == dist::Compressor::None)
-    return {};
-  int64_t rank = 0;
-  FloatAttr ratio;
-  if (kind == dist::Compressor::PowerSGD)
-    rank = entry.power_sgd_rank();
-  if (kind == dist::Compressor::TopK && entry.top_k_ratio() > 0)
-    ratio = FloatAttr::get(Float64Type::get(context), toDouble(entry.top_k_ratio()));
-  return dist::CompressionAttr::get(context, kind, rank, ratio);
-}
-
-SyncPolicy readEntry(MLIRContext *context, const strategies::Strategy::Node &node) {
+SyncPolicy getPolicy(dist::SyncAttr sync) {
   SyncPolicy policy;
-  if (node.has_allreducesynchronizer()) {
-    const auto &entry = node.allreducesynchronizer();
-    policy.group = entry.group();
-    policy.spec = static_cast<dist::Spec>(entry.spec());
-    policy.compression = readCompression(context, entry);
-    policy.shardedStage = entry.sharded_stage();
-    readAggregator(context, entry.aggregator(), policy);
-  } else if (node.has_pssynchronizer()) {
-    const auto &entry = node.pssynchronizer();
-    policy.async = !entry.sync();
-    policy.proxy = entry.local_replication();
-    policy.staleness = entry.staleness();
-    readAggregator(context, entry.aggregator(), policy);
-  }
+  policy.group = sync.getKind() == dist::SyncKind::AllReduce ? static_cast<int>(sync.getGroup()) : -1;
+  policy.spec = sync.getSpec();
+  policy.compression = sync.getCompression();
+  policy.aggregator = sync.getAggregator();
+  if (dist::ReductionAttr reduction = sync.getReduction())
+    policy.reduction = reduction.getValue();
+  policy.shardedStage = static_cast<int>(sync.getShardedStage());
+  policy.async = sync.getAsync();
+  policy.proxy = sync.getProxy();
+  policy.staleness = sync.getStaleness();
   return policy;
 }
 
@@ -167,8 +118,8 @@ std::optional<dist::Reduction> SyncPolicies::getCommonReduction() const {
   return common;
 }
 
-FailureOr<SyncPolicies> SyncPolicies::read(ModuleOp module, AppliedStrategyAnalysis &analysis) {
-  FailureOr<AppliedStrategy> applied = analysis.read();
+FailureOr<SyncPolicies> SyncPolicies::read(ModuleOp module) {
+  FailureOr<AppliedStrategy> applied = AppliedStrategy::read(module);
   if (failed(applied))
     return failure();
   const strategies::Strategy &strategy = *applied->strategy;
@@ -177,15 +128,20 @@ FailureOr<SyncPolicies> SyncPolicies::read(ModuleOp module, AppliedStrategyAnaly
   found.required = strategy.replicas_to_aggregate() > 0 ? strategy.replicas_to_aggregate() : found.replicas;
   found.accumulateSteps = std::max(1, strategy.accumulate_steps());
   found.averagesDecay = strategy.variable_averages_decay();
-  auto add = [&](const strategies::Strategy::Node &node) {
-    found.entries.insert(node.var_name());
-    SyncPolicy &policy = found.variables[node.var_name()] = readEntry(module.getContext(), node);
+  auto add = [&](const llvm::Twine &name, dist::SyncAttr sync) {
+    const std::string entry = name.str();
+    found.entries.insert(entry);
+    SyncPolicy &policy = found.variables[entry] = sync ? getPolicy(sync) : SyncPolicy();
     found.hasShares |= policy.shardedStage > 0;
   };
-  for (const strategies::Strategy::Node &node : strategy.node_config()) {
-    add(node);
-    for (const strategies::Strategy::Node &part : node.part_config())
-      add(part);
+  for (auto variable : module.getOps<dfg::VariableOp>()) {
+    auto sync = variable->getAttrOfType<dist::SyncAttr>(dist::kSyncAttr);
+    auto parts = variable->getAttrOfType<dist::PartsAttr>(dist::kPartsAttr);
+    if (sync || parts)
+      add(variable.getSymName(), sync);
+    if (parts && parts.getSyncs())
+      for (auto [number, part] : llvm::enumerate(parts.getSyncs().getAsRange<dist::SyncAttr>()))
+        add(variable.getSymName() + "/part_" + llvm::Twine(number), part);
   }
   for (auto variable : module.getOps<dfg::VariableOp>())
     if (auto place = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr))

@@ -15,7 +15,6 @@
 namespace distc {
 
 struct AppliedStrategy;
-class AppliedStrategyAnalysis;
 
 /// What becomes of a variable's gradients.
 struct SyncPolicy {
@@ -39,8 +38,8 @@ struct SyncPolicy {
 /// What the module's strategy, topology and places say, read once.
 class SyncPolicies {
 public:
-  /// Fails with a diagnostic where `module` has no strategy or topology, or one that does not parse.
-  static llvm::FailureOr<SyncPolicies> read(mlir::ModuleOp module, AppliedStrategyAnalysis &analysis);
+  /// Fails with a diagnostic where `module` has no strategy or topology.
+  static llvm::FailureOr<SyncPolicies> read(mlir::ModuleOp module);
 
   const SyncPolicy &get(llvm::StringRef variable) const {
     auto it = variables.find(variable);

@@ -29,8 +29,8 @@ struct DistInsertSynchronizers : public impl::DistInsertSynchronizersBase<DistIn
   using DistInsertSynchronizersBase::DistInsertSynchronizersBase;
 
   void runOnOperation() override {
-    FailureOr<SyncPolicies> policies = SyncPolicies::read(getOperation(), getAnalysis<AppliedStrategyAnalysis>());
-    FailureOr<AppliedStrategy> applied = getAnalysis<AppliedStrategyAnalysis>().read();
+    FailureOr<SyncPolicies> policies = SyncPolicies::read(getOperation());
+    FailureOr<AppliedStrategy> applied = AppliedStrategy::read(getOperation());
     if (failed(policies) || failed(applied))
       return signalPassFailure();
     policies->formBuckets(getOperation(), *applied, static_cast<int64_t>(bucketMb) << 20, eachApart);

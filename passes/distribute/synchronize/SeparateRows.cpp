@@ -102,7 +102,7 @@ struct DistSeparateRows : public impl::DistSeparateRowsBase<DistSeparateRows> {
   using DistSeparateRowsBase::DistSeparateRowsBase;
 
   void runOnOperation() override {
-    FailureOr<SyncPolicies> policies = SyncPolicies::read(getOperation(), getAnalysis<AppliedStrategyAnalysis>());
+    FailureOr<SyncPolicies> policies = SyncPolicies::read(getOperation());
     if (failed(policies))
       return signalPassFailure();
     bool changed = false;

@@ -286,3 +286,63 @@ dfg.graph {
   // expected-error @below {{waits for -3 gradients; at least one is needed}}
   dist.push mean "gradients/w" to <"ps" 0> of -3 (%a) variable "w" : tensor<2xf32>
 }
+
+// -----
+
+// expected-error @below {{attribute 'dist.sync' stands on a variable only}}
+module attributes {dist.sync = #dist.sync<all_reduce>} {
+}
+
+// -----
+
+// expected-error @below {{attribute 'dist.parts' is not a #dist.parts}}
+dfg.variable @w : tensor<4xf32> {dist.parts = "2"}
+
+// -----
+
+// expected-error @below {{`at`, `async`, `proxy` and `staleness` are of servers}}
+dfg.variable @w : tensor<4xf32> {dist.sync = #dist.sync<all_reduce staleness 2>}
+
+// -----
+
+// expected-error @below {{`group`, `spec`, `compression` and `sharded` are of all-reduces}}
+dfg.variable @w : tensor<4xf32> {dist.sync = #dist.sync<server group 1>}
+
+// -----
+
+// expected-error @below {{a group or a staleness is not negative, and `sharded` is 0, 1 or 2}}
+dfg.variable @w : tensor<4xf32> {dist.sync = #dist.sync<all_reduce sharded 3>}
+
+// -----
+
+// expected-error @below {{an axis is split into at least one part}}
+dfg.variable @w : tensor<4xf32> {dist.parts = #dist.parts<[0]>}
+
+// -----
+
+// expected-error @below {{each part is synchronized as a #dist.sync says}}
+dfg.variable @w : tensor<4xf32> {dist.parts = #dist.parts<[2] as ["x", "y"]>}
+
+// -----
+
+// expected-error @below {{`coupling` is "replica" or "whole"}}
+module attributes {dist.strategy = #dist.strategy<"mine" coupling "some">} {
+}
+
+// -----
+
+// expected-error @below {{`accumulate` and `required` are numbers of batches and of gradients}}
+module attributes {dist.strategy = #dist.strategy<"mine" required -1>} {
+}
+
+// -----
+
+// expected-error @below {{`averages` is of type f32}}
+module attributes {dist.strategy = #dist.strategy<"mine" averages 0.9 : f64>} {
+}
+
+// -----
+
+// expected-error @below {{`replicas` are the names of devices}}
+module attributes {dist.strategy = #dist.strategy<"mine" replicas [1]>} {
+}

@@ -7,17 +7,17 @@
 // CHECK-SAME: #dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>
 // CHECK-SAME: #dist.task<"ps" 0 on "localhost" devices [] replicas 0 from 2>
 // CHECK-SAME: #dist.task<"ps" 1 on "localhost" devices [] replicas 0 from 2>
-// CHECK: dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 1>, trainable}
+// CHECK: dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 1>, dist.sync = #dist.sync<server at "ps:1">, trainable}
 // CHECK: dfg.variable @"w/Momentum" : tensor<4xf32> {dist.place = #dist.place<"ps" 1>}
-// CHECK: dfg.variable @b : tensor<4xf32> {trainable}
+// CHECK: dfg.variable @b : tensor<4xf32> {dist.sync = #dist.sync<all_reduce>, trainable}
 
 // A host that holds variables has a server, beside its worker where it has one.
 // DEVICES: #dist.task<"worker" 0 on "11.0.0.1" devices ["11.0.0.1:GPU:0"] replicas 1 from 0>
 // DEVICES-SAME: #dist.task<"ps" 0 on "11.0.0.2" devices [] replicas 0 from 1>
 // DEVICES-SAME: #dist.task<"ps" 1 on "11.0.0.1" devices [] replicas 0 from 1>
-// DEVICES: dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 0>, trainable}
+// DEVICES: dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server at "11.0.0.2:CPU:0">, trainable}
 // DEVICES: dfg.variable @"w/Momentum" : tensor<4xf32> {dist.place = #dist.place<"ps" 0>}
-// DEVICES: dfg.variable @b : tensor<4xf32> {dist.place = #dist.place<"ps" 1>, trainable}
+// DEVICES: dfg.variable @b : tensor<4xf32> {dist.place = #dist.place<"ps" 1>, dist.sync = #dist.sync<server at "11.0.0.1:CPU:0">, trainable}
 
 //--- strategy.pbtxt
 node_config { var_name: "w" PSSynchronizer { reduction_destination: "ps:1" sync: true } }

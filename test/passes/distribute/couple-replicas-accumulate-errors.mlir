@@ -1,9 +1,9 @@
 // RUN: not distc-opt %s --dist-couple-replicas --dist-insert-synchronizers 2>&1 | FileCheck %s
 
 // What is the whole batch's already is that of one of the batches that a step accumulates.
-module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
     %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")

@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --split-input-file --dist-couple-replicas --verify-diagnostics
 
 // A replica that does not wait for the others has nothing of theirs.
-module @spare attributes {dist.strategy = #dist.strategy<"replicas_to_aggregate: 1 graph_config { coupling: WHOLE }">} {
+module @spare attributes {dist.strategy = #dist.strategy<"" coupling "whole" required 1>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.graph {
@@ -18,7 +18,7 @@ module @spare attributes {dist.strategy = #dist.strategy<"replicas_to_aggregate:
 // -----
 
 // Unless it was asked for, each replica uses its own.
-module @own attributes {dist.strategy = #dist.strategy<"replicas_to_aggregate: 1">} {
+module @own attributes {dist.strategy = #dist.strategy<"" required 1>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<4xf32> {trainable}
   dfg.graph {
@@ -35,9 +35,9 @@ module @own attributes {dist.strategy = #dist.strategy<"replicas_to_aggregate: 1
 // -----
 
 // Updates of a gradient of every replica are synchronous ones, and replicas that need each other's examples are in step.
-module @in_step attributes {dist.strategy = #dist.strategy<"node_config { var_name: \"w\" PSSynchronizer { sync: true } } replicas_to_aggregate: 2">} {
+module @in_step attributes {dist.strategy = #dist.strategy<"" required 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"worker" 0>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"worker" 0>, dist.sync = #dist.sync<server>}
   // expected-remark @+2 {{values of the step depend on other replicas' examples: gathered is}}
   // expected-remark @below {{so that replicas take each step together: with replicas_to_aggregate the number of replicas, every update is the one that it would be otherwise}}
   dfg.graph {

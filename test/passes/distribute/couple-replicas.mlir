@@ -128,9 +128,9 @@ module @plain attributes {dist.strategy = #dist.strategy<"">} {
 // Who waits for what is made of an update's new value has the update run: the result of a metric, which is only waited for. What a
 // saver gives is no value of the step.
 // CHECK-LABEL: @waited_for
-module @waited_for attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @waited_for attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<f32> {trainable}
+  dfg.variable @w : tensor<f32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.variable @total : tensor<f32>
   dfg.graph attributes {train_op = "train"} {
     %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
@@ -164,9 +164,9 @@ module @waited_for attributes {dist.strategy = #dist.strategy<"node_config { var
 // Gradients that are taken behind an update are made of nothing that it wrote: of those, too, what is only waited for goes, and who
 // waited for it waits for the update.
 // CHECK-LABEL: @taken_behind_an_update
-module @taken_behind_an_update attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @taken_behind_an_update attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<f32> {trainable}
+  dfg.variable @w : tensor<f32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.variable @total : tensor<f32>
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
@@ -190,9 +190,9 @@ module @taken_behind_an_update attributes {dist.strategy = #dist.strategy<"node_
 
 // Replicas' own maxima are gathered once, also where something else takes another round.
 // CHECK-LABEL: @maximum_of_one_round
-module @maximum_of_one_round attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @maximum_of_one_round attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<f32> {trainable}
+  dfg.variable @w : tensor<f32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
     %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")

@@ -7,11 +7,11 @@
 // CHECK: dfg.variable @copy : tensor<4xf32> {dist.place = #dist.place<"ps" 1>}
 // CHECK: dfg.variable @old : tensor<4xf32>{{$}}
 // CHECK: dfg.variable @step : tensor<f32>{{$}}
-module @new_values attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+module @new_values attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 1>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 1>, dist.sync = #dist.sync<server>}
   dfg.variable @average : tensor<4xf32>
   dfg.variable @copy : tensor<4xf32>
   dfg.variable @old : tensor<4xf32>
@@ -42,11 +42,11 @@ module @new_values attributes {dist.strategy = #dist.strategy<"node_config { var
 // Asynchronous servers are updated by each worker.
 // CHECK-LABEL: @asynchronous
 // CHECK: dfg.variable @average : tensor<4xf32>{{$}}
-module @asynchronous attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: false } }">} {
+module @asynchronous attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server async true>}
   dfg.variable @average : tensor<4xf32>
   dfg.graph attributes {train_op = "train"} {
     %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")

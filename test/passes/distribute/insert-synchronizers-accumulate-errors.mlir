@@ -1,9 +1,9 @@
 // RUN: distc-opt %s --split-input-file --dist-insert-synchronizers --verify-diagnostics
 
 // The forward pass reads what a step has written: at each batch, or once for all of them? Neither is one device's step.
-module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph attributes {train_op = "train"} {
     %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
@@ -22,9 +22,9 @@ module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_conf
 
 // -----
 
-module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   // expected-error @below {{no update of the training step depends on the batch}}
   dfg.graph attributes {train_op = "train"} {
     %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
@@ -37,10 +37,10 @@ module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_conf
 
 // Random bits of a count that an update sees as well: both batches would drop the same elements. Those of a key are each
 // batch's own (the first variable), and what only multiplies does not matter.
-module attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @v : tensor<4xf32> {trainable}
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.variable @key : tensor<4xi32>
   dfg.variable @schedule : tensor<4xf32>
   dfg.variable @count : tensor<4xi32>

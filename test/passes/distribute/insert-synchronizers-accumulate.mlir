@@ -2,9 +2,9 @@
 
 // A gradient is accumulated before anything that runs behind an update, which does so at an update's last batch alone.
 // CHECK-LABEL: @behind_an_update
-module @behind_an_update attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @behind_an_update attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.variable @rate : tensor<f32>
   dfg.graph attributes {train_op = "train"} {
     %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
@@ -28,9 +28,9 @@ module @behind_an_update attributes {dist.strategy = #dist.strategy<"accumulate_
 
 // What only waits for an update, and sees nothing of it, runs at each batch; what follows it waits for the update itself.
 // CHECK-LABEL: @waits_for_an_update
-module @waits_for_an_update attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @waits_for_an_update attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.variable @mean : tensor<4xf32>
   dfg.graph attributes {train_op = "train"} {
     %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
@@ -55,9 +55,9 @@ module @waits_for_an_update attributes {dist.strategy = #dist.strategy<"accumula
 
 // So it is where it waits for a node that sees an accumulated gradient.
 // CHECK-LABEL: @waits_for_a_reduced_gradient
-module @waits_for_a_reduced_gradient attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @waits_for_a_reduced_gradient attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.variable @v : tensor<4xf32> {trainable}
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
@@ -80,9 +80,9 @@ module @waits_for_a_reduced_gradient attributes {dist.strategy = #dist.strategy<
 // A read that waits for such a node, of a variable that nothing has written yet, gives the same before it: a rate that is
 // read behind the gradients and multiplied into one of them behind another variable's update.
 // CHECK-LABEL: @reads_what_nothing_wrote
-module @reads_what_nothing_wrote attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @reads_what_nothing_wrote attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.variable @v : tensor<4xf32> {trainable}
   dfg.variable @rate : tensor<f32>
   dfg.graph attributes {train_op = "train"} {
@@ -110,9 +110,9 @@ module @reads_what_nothing_wrote attributes {dist.strategy = #dist.strategy<"acc
 
 // A mean by the whole batch's sizes: the replicas' parts of it add up, and yet those of several batches are parts of a mean.
 // CHECK-LABEL: @mean_by_whole_sizes
-module @mean_by_whole_sizes attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @mean_by_whole_sizes attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<f32> {trainable}
+  dfg.variable @w : tensor<f32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
     %weights = dfg.placeholder : () -> tensor<?xf32> loc("weights")
@@ -135,9 +135,9 @@ module @mean_by_whole_sizes attributes {dist.strategy = #dist.strategy<"accumula
 
 // The same of all rows, which each replica has gathered, cut to its own.
 // CHECK-LABEL: @mean_of_gathered
-module @mean_of_gathered attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @mean_of_gathered attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<f32> {trainable}
+  dfg.variable @w : tensor<f32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
     %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
@@ -162,9 +162,9 @@ module @mean_of_gathered attributes {dist.strategy = #dist.strategy<"accumulate_
 
 // The gradients of a weight that is used twice, and of its penalty: the batches' average is that of the gradients, beside the penalty's.
 // CHECK-LABEL: @tied_with_penalty
-module @tied_with_penalty attributes {dist.strategy = #dist.strategy<"accumulate_steps: 2 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @tied_with_penalty attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph attributes {train_op = "update", loss = "loss"} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
     %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")

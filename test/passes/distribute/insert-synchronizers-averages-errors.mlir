@@ -1,9 +1,9 @@
 // RUN: distc-opt %s --dist-insert-synchronizers --verify-diagnostics
 
-module attributes {dist.strategy = #dist.strategy<"variable_averages_decay: 0.75 node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"" averages 7.500000e-01 : f32>} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   // expected-error@+1 {{the graph has one of its own of variable 'w', which would have the same name: leave variable_averages out of the strategy}}
   dfg.variable @"w/ExponentialMovingAverage" : tensor<4xf32>
   dfg.graph attributes {train_op = "update_w"} {

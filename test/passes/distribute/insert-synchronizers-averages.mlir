@@ -3,11 +3,11 @@
 // A moving average of each variable, from its initial value on, held where the variable is; training waits for it.
 // CHECK: dfg.variable @"v/ExponentialMovingAverage" : tensor<4xf32> {dist.place = #dist.place<"ps" 0>}
 // CHECK: dfg.variable @"w/ExponentialMovingAverage" : tensor<4xf32> loc
-module attributes {dist.strategy = #dist.strategy<"variable_averages_decay: 0.75 node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"" averages 7.500000e-01 : f32>} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @v : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @v : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph attributes {init_op = "init", train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
     %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")

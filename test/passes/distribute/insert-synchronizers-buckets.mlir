@@ -8,12 +8,12 @@
 // SPLIT-DAG: dist.all_reduce mean bucket {{[0-3]}} group {{[0-9]}} (%{{.*}}) variables ["v"]
 // WHOLE: dist.all_reduce mean bucket 0 group 0 (%{{.*}}, %{{.*}}) variables ["v", "w"]
 // CHECK: dist.all_reduce mean bucket {{[0-3]}} group 1 (%{{.*}}, %{{.*}}) variables ["x", "y"] {compression = #dist.compression<top_k
-module @two_tasks attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' AllReduceSynchronizer { group: 0 } } node_config { var_name: 'w' AllReduceSynchronizer { group: 0 } } node_config { var_name: 'x' AllReduceSynchronizer { group: 1 compressor: TopKCompressor } } node_config { var_name: 'y' AllReduceSynchronizer { group: 1 compressor: TopKCompressor } }">} {
+module @two_tasks attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>]
-  dfg.variable @v : tensor<262144xf32> {trainable}
-  dfg.variable @w : tensor<262144xf32> {trainable}
-  dfg.variable @x : tensor<262144xf32> {trainable}
-  dfg.variable @y : tensor<262144xf32> {trainable}
+  dfg.variable @v : tensor<262144xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @w : tensor<262144xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @x : tensor<262144xf32> {trainable, dist.sync = #dist.sync<all_reduce group 1 compression <top_k>>}
+  dfg.variable @y : tensor<262144xf32> {trainable, dist.sync = #dist.sync<all_reduce group 1 compression <top_k>>}
   dfg.graph {
     %in = dfg.placeholder : () -> tensor<?x262144xf32>
     %lr = dfg.placeholder : () -> tensor<f32>
@@ -40,10 +40,10 @@ module @two_tasks attributes {dist.strategy = #dist.strategy<"node_config { var_
 // CHECK: dist.all_reduce mean bucket 0 group 0 (%{{.*}}, %{{.*}}) variables ["v", "w"]
 // APART-LABEL: @one_task
 // APART-COUNT-2: dist.all_reduce mean bucket {{[01]}} group {{[0-9]}} (%{{[^,]*}}) variables
-module @one_task attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' AllReduceSynchronizer { group: 0 } } node_config { var_name: 'w' AllReduceSynchronizer { group: 0 } }">} {
+module @one_task attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @v : tensor<262144xf32> {trainable}
-  dfg.variable @w : tensor<262144xf32> {trainable}
+  dfg.variable @v : tensor<262144xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @w : tensor<262144xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %in = dfg.placeholder : () -> tensor<?x262144xf32>
     %lr = dfg.placeholder : () -> tensor<f32>
@@ -62,10 +62,10 @@ module @one_task attributes {dist.strategy = #dist.strategy<"node_config { var_n
 // What power_sgd begins with is drawn for a group: it stays whole wherever it travels.
 // CHECK-LABEL: @drawn
 // CHECK: dist.all_reduce mean bucket 0 group 0 (%{{.*}}, %{{.*}}) variables ["v", "w"] {compression = #dist.compression<power_sgd
-module @drawn attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' AllReduceSynchronizer { group: 0 compressor: PowerSGDCompressor power_sgd_rank: 1 } } node_config { var_name: 'w' AllReduceSynchronizer { group: 0 compressor: PowerSGDCompressor power_sgd_rank: 1 } }">} {
+module @drawn attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>]
-  dfg.variable @v : tensor<262144xf32> {trainable}
-  dfg.variable @w : tensor<262144xf32> {trainable}
+  dfg.variable @v : tensor<262144xf32> {trainable, dist.sync = #dist.sync<all_reduce compression <power_sgd rank 1>>}
+  dfg.variable @w : tensor<262144xf32> {trainable, dist.sync = #dist.sync<all_reduce compression <power_sgd rank 1>>}
   dfg.graph {
     %in = dfg.placeholder : () -> tensor<?x262144xf32>
     %lr = dfg.placeholder : () -> tensor<f32>

@@ -2,10 +2,10 @@
 
 // Clipping by a global norm, as TensorFlow writes it, of what a transformer's first layers leave: the raw gradients are reduced, and the
 // norm, the scale and the clipped gradients are of the whole batch's.
-module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'embedding' AllReduceSynchronizer { } } node_config { var_name: 'query' AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @embedding : tensor<50x8xf32> {trainable}
-  dfg.variable @query : tensor<8x8xf32> {trainable}
+  dfg.variable @embedding : tensor<50x8xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @query : tensor<8x8xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")

@@ -1,9 +1,9 @@
 // RUN: distc-opt %s --dist-replicate --dist-insert-synchronizers --verify-diagnostics
 
 // What was gathered is no share of the batch, and nothing says what the parts have to do with each other.
-module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "h" devices ["h:CPU:0", "h:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<f32> {trainable}
+  dfg.variable @w : tensor<f32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %lr = dfg.placeholder : () -> tensor<f32>
     %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>

@@ -2,12 +2,12 @@
 
 // Shards of a table on two servers: each replica pushes each of them its own rows, and the optimizer's deduplication is done there.
 // CHECK-LABEL: @several_servers
-module @several_servers attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table/part_0' PSSynchronizer { sync: true } } node_config { var_name: 'table/part_1' PSSynchronizer { sync: true } }">} {
+module @several_servers attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @"table/part_0" : tensor<5x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
-  dfg.variable @"table/part_1" : tensor<4x4xf32> {trainable, dist.place = #dist.place<"ps" 1>}
+  dfg.variable @"table/part_0" : tensor<5x4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
+  dfg.variable @"table/part_1" : tensor<4x4xf32> {trainable, dist.place = #dist.place<"ps" 1>, dist.sync = #dist.sync<server>}
   dfg.graph {
     // CHECK: %[[IDS:.*]] = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
@@ -47,12 +47,12 @@ module @several_servers attributes {dist.strategy = #dist.strategy<"node_config 
 
 // A norm over all rows stands between: the chief takes them, and sends each server its own.
 // CHECK-LABEL: @clipped
-module @clipped attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table/part_0' PSSynchronizer { sync: true } } node_config { var_name: 'table/part_1' PSSynchronizer { sync: true } }">} {
+module @clipped attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @"table/part_0" : tensor<5x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
-  dfg.variable @"table/part_1" : tensor<4x4xf32> {trainable, dist.place = #dist.place<"ps" 1>}
+  dfg.variable @"table/part_0" : tensor<5x4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
+  dfg.variable @"table/part_1" : tensor<4x4xf32> {trainable, dist.place = #dist.place<"ps" 1>, dist.sync = #dist.sync<server>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
@@ -81,13 +81,13 @@ module @clipped attributes {dist.strategy = #dist.strategy<"node_config { var_na
 
 // Another variable's gradient is clipped by a norm over the rows, which takes all of them; the shards have their own nevertheless.
 // CHECK-LABEL: @norm_elsewhere
-module @norm_elsewhere attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table/part_0' PSSynchronizer { sync: true } } node_config { var_name: 'table/part_1' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+module @norm_elsewhere attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @"table/part_0" : tensor<5x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
-  dfg.variable @"table/part_1" : tensor<4x4xf32> {trainable, dist.place = #dist.place<"ps" 1>}
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 1>}
+  dfg.variable @"table/part_0" : tensor<5x4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
+  dfg.variable @"table/part_1" : tensor<4x4xf32> {trainable, dist.place = #dist.place<"ps" 1>, dist.sync = #dist.sync<server>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 1>, dist.sync = #dist.sync<server>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")

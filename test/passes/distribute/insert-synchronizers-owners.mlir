@@ -2,12 +2,12 @@
 
 // Gradients go to the owners, who update alone, with the slots; then all have the values. What is no optimizer's stays everyone's.
 // CHECK-LABEL: @owned
-module @owned attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+module @owned attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
-  // CHECK: dfg.variable @v : tensor<3x3xf32> {trainable}
-  dfg.variable @v : tensor<3x3xf32> {dist.place = #dist.place<"worker" 1>, trainable}
-  // CHECK: dfg.variable @w : tensor<4xf32> {trainable}
-  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  // CHECK: dfg.variable @v : tensor<3x3xf32> {dist.sync = #dist.sync<server>, trainable}
+  dfg.variable @v : tensor<3x3xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
+  // CHECK: dfg.variable @w : tensor<4xf32> {dist.sync = #dist.sync<server>, trainable}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server>}
   // CHECK: dfg.variable @slot : tensor<3x3xf32> {dist.place = #dist.place<"worker" 1>}
   dfg.variable @slot : tensor<3x3xf32> {dist.place = #dist.place<"worker" 1>}
   dfg.graph {
@@ -36,10 +36,10 @@ module @owned attributes {dist.strategy = #dist.strategy<"node_config { var_name
 
 // A norm needs the whole gradient: it is all-reduced. A slot that a node computes with is everyone's, and so is its update.
 // CHECK-LABEL: @clipped
-module @clipped attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+module @clipped attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
-  dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
-  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+  dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
   // CHECK: dfg.variable @slot : tensor<4xf32>{{$}}
   dfg.variable @slot : tensor<4xf32> {dist.place = #dist.place<"worker" 1>}
   dfg.graph attributes {fetches = ["size:0"]} {
@@ -70,11 +70,11 @@ module @clipped attributes {dist.strategy = #dist.strategy<"node_config { var_na
 
 // A group of what was ready first; another behind 1 MiB. Of an aggregator each variable is alone.
 // CHECK-LABEL: @groups
-module @groups attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'u' PSSynchronizer { sync: true aggregator { kind: MEDIAN } } } node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+module @groups attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
-  dfg.variable @u : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
-  dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
-  dfg.variable @w : tensor<262144xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.variable @u : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server aggregator <median>>}
+  dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server>}
+  dfg.variable @w : tensor<262144xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server>}
   dfg.graph {
     %x = dfg.placeholder : () -> tensor<?x262144xf32>
     %y = dfg.placeholder : () -> tensor<?x4xf32>
@@ -100,10 +100,10 @@ module @groups attributes {dist.strategy = #dist.strategy<"node_config { var_nam
 
 // Within one task nothing travels: one bucket, whatever its size.
 // CHECK-LABEL: @one_task
-module @one_task attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+module @one_task attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
-  dfg.variable @w : tensor<262144xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server>}
+  dfg.variable @w : tensor<262144xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server>}
   dfg.graph {
     %x = dfg.placeholder : () -> tensor<?x262144xf32>
     %y = dfg.placeholder : () -> tensor<?x4xf32>

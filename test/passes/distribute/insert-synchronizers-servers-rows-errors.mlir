@@ -1,11 +1,11 @@
 // RUN: distc-opt %s --dist-insert-synchronizers --verify-diagnostics
 
 // A norm over rows as each replica made them is of all replicas.
-module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } } replicas_to_aggregate: 1">} {
+module attributes {dist.strategy = #dist.strategy<"" required 1>} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
   dfg.graph attributes {train_op = "update"} {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")

@@ -2,11 +2,11 @@
 
 // A norm over the rows as backward made them: a server's accumulator would add those of one index before.
 // CHECK-LABEL: @norm
-module @norm attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+module @norm attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
   dfg.variable @slot : tensor<9x4xf32> {dist.place = #dist.place<"ps" 0>}
   dfg.graph attributes {train_op = "update"} {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
@@ -33,11 +33,11 @@ module @norm attributes {dist.strategy = #dist.strategy<"node_config { var_name:
 
 // What follows the optimizer's own deduplication is the same, also a norm.
 // CHECK-LABEL: @deduplicated
-module @deduplicated attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+module @deduplicated attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
   dfg.variable @slot : tensor<9x4xf32> {dist.place = #dist.place<"ps" 0>}
   dfg.graph attributes {train_op = "update"} {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
@@ -66,12 +66,12 @@ module @deduplicated attributes {dist.strategy = #dist.strategy<"node_config { v
 
 // Rows of one index are subtracted one after the other, or their sum at once; Adagrad's rule is of each.
 // CHECK-LABEL: @updates
-module @updates attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } } node_config { var_name: 'other' PSSynchronizer { sync: true } }">} {
+module @updates attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
-  dfg.variable @other : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
+  dfg.variable @other : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
   dfg.variable @slot : tensor<9x4xf32> {dist.place = #dist.place<"ps" 0>}
   dfg.graph attributes {train_op = "train"} {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")

@@ -3,11 +3,11 @@
 // Each replica pushes; the server takes the mean and updates. It has no learning rate: the chief sends it. Workers pull, the server's own
 // weight decay reads what it holds.
 // CHECK-LABEL: @synchronous
-module @synchronous attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: true local_replication: true staleness: 2 } }">} {
+module @synchronous attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server proxy true staleness 2>}
   dfg.variable @step : tensor<i64>
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
@@ -50,10 +50,10 @@ module @synchronous attributes {dist.strategy = #dist.strategy<"node_config { va
 
 // Nothing waits: a replica's value before its update is pushed, clipped as it is.
 // CHECK-LABEL: @asynchronous
-module @asynchronous attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: false } }">} {
+module @asynchronous attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server async true>}
   dfg.graph attributes {train_op = "update"} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
     %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
@@ -76,12 +76,12 @@ module @asynchronous attributes {dist.strategy = #dist.strategy<"node_config { v
 
 // A norm over variables of two servers: the chief takes both gradients, clips them, and sends them on.
 // CHECK-LABEL: @global_norm
-module @global_norm attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+module @global_norm attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 1 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 1>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 1>]
-  dfg.variable @v : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 1>}
+  dfg.variable @v : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 1>, dist.sync = #dist.sync<server>}
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
     %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
@@ -113,11 +113,11 @@ module @global_norm attributes {dist.strategy = #dist.strategy<"node_config { va
 
 // What nothing takes, and only control edges name, is where its operand is: of the server's value no worker knows.
 // CHECK-LABEL: @dead_end
-module @dead_end attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+module @dead_end attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
     %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
@@ -140,11 +140,11 @@ module @dead_end attributes {dist.strategy = #dist.strategy<"node_config { var_n
 // The loss, a mean and a penalty, is part of the update's learning rate: every worker is asked for it, so that what it is computed from is
 // reduced by all of them, and the chief sends the server the rest.
 // CHECK-LABEL: @rate_by_the_loss
-module @rate_by_the_loss attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+module @rate_by_the_loss attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<f32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @w : tensor<f32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
   dfg.graph attributes {train_op = "update", loss = "named:0"} {
     %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
     %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
@@ -177,12 +177,12 @@ module @rate_by_the_loss attributes {dist.strategy = #dist.strategy<"node_config
 // CHECK-NOT: loc("norm")
 // CHECK-NOT: loc("root")
 // CHECK: dfg.group {control = ["update_v", "update_w", "synchronization/tokens"]}
-module @summary_of_two_servers attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' PSSynchronizer { sync: true } } node_config { var_name: 'w' PSSynchronizer { sync: true } }">} {
+module @summary_of_two_servers attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>, #dist.task<"ps" 1 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @v : tensor<f32> {trainable, dist.place = #dist.place<"ps" 0>}
-  dfg.variable @w : tensor<f32> {trainable, dist.place = #dist.place<"ps" 1>}
+  dfg.variable @v : tensor<f32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
+  dfg.variable @w : tensor<f32> {trainable, dist.place = #dist.place<"ps" 1>, dist.sync = #dist.sync<server>}
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
     %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")

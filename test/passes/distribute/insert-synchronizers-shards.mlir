@@ -2,10 +2,10 @@
 
 // Stage 2: gradients arrive as shares; slots are a share each; values are gathered behind the last update of the group.
 // CHECK-LABEL: @stage2
-module @stage2 attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' AllReduceSynchronizer { sharded_stage: 2 } } node_config { var_name: 'w' AllReduceSynchronizer { sharded_stage: 2 } }">} {
+module @stage2 attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 4 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1", "a:CPU:2", "a:CPU:3"] replicas 4 from 0>]
-  dfg.variable @v : tensor<3x3xf32> {trainable}
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @v : tensor<3x3xf32> {trainable, dist.sync = #dist.sync<all_reduce sharded 2>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce sharded 2>}
   // CHECK: dfg.variable @slot : tensor<3xf32> {dist.shares = 4 : i64, dist.slice = #dist.slice<"slot" [3, 3] at [0, 0]>}
   dfg.variable @slot : tensor<3x3xf32>
   dfg.graph {
@@ -37,10 +37,10 @@ module @stage2 attributes {dist.strategy = #dist.strategy<"node_config { var_nam
 
 // A norm needs the whole gradient: it is all-reduced, the update takes its share. A node that reads v waits for its values.
 // CHECK-LABEL: @clipped
-module @clipped attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'v' AllReduceSynchronizer { sharded_stage: 1 } } node_config { var_name: 'w' AllReduceSynchronizer { sharded_stage: 1 } }">} {
+module @clipped attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @v : tensor<4xf32> {trainable}
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @v : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce sharded 1>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce sharded 1>}
   dfg.graph {
     %y = dfg.placeholder : () -> tensor<?x4xf32>
     %lr = dfg.placeholder : () -> tensor<f32>

@@ -2,11 +2,11 @@
 
 // Rows of all replicas are joined before the optimizer's deduplication; a norm over the rows sees all of them.
 // CHECK-LABEL: @rows
-module @rows attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' AllReduceSynchronizer { } } node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @rows attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @table : tensor<9x4xf32> {trainable}
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.variable @slot : tensor<9x4xf32>
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
@@ -48,9 +48,9 @@ module @rows attributes {dist.strategy = #dist.strategy<"node_config { var_name:
 
 // Rows that were added to a whole table are a dense gradient.
 // CHECK-LABEL: @dense
-module @dense attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' AllReduceSynchronizer { } }">} {
+module @dense attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @table : tensor<9x4xf32> {trainable}
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %grad = dfg.placeholder : () -> tensor<?x4xf32> loc("grad")
@@ -69,10 +69,10 @@ module @dense attributes {dist.strategy = #dist.strategy<"node_config { var_name
 
 // On a server: workers pull rows and push rows, the server scatters what it takes.
 // CHECK-LABEL: @server
-module @server attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+module @server attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>}
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server>}
   dfg.graph {
     // CHECK: %[[IDS:.*]] = dfg.placeholder
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
@@ -95,10 +95,10 @@ module @server attributes {dist.strategy = #dist.strategy<"node_config { var_nam
 // -----
 
 // CHECK-LABEL: @shared_indices
-module @shared_indices attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'u' AllReduceSynchronizer { } } node_config { var_name: 'v' AllReduceSynchronizer { } }">} {
+module @shared_indices attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @u : tensor<9x4xf32> {trainable}
-  dfg.variable @v : tensor<9x4xf32> {trainable}
+  dfg.variable @u : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @v : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %gu = dfg.placeholder : () -> tensor<?x4xf32> loc("gu")
@@ -120,10 +120,10 @@ module @shared_indices attributes {dist.strategy = #dist.strategy<"node_config {
 // Indices are taken, by a cast that others need as well, before the rows are made, which wait for another update: who takes them
 // stands behind both.
 // CHECK-LABEL: @indices_before_rows
-module @indices_before_rows attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @indices_before_rows attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @count : tensor<9xf32>
-  dfg.variable @w : tensor<f32> {trainable}
+  dfg.variable @w : tensor<f32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph attributes {train_op = "train"} {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
@@ -148,9 +148,9 @@ module @indices_before_rows attributes {dist.strategy = #dist.strategy<"node_con
 
 // Where the graph fixes its batch, too, rows that are parts of a mean are averaged; a norm of them sees those of the whole batch.
 // CHECK-LABEL: @fixed_batch
-module @fixed_batch attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' AllReduceSynchronizer { } }">} {
+module @fixed_batch attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @table : tensor<9x4xf32> {trainable}
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<6xi32> loc("ids")
     %one = dfg.const dense<1.0> : tensor<1x1xf32> : tensor<1x1xf32> loc("one")
@@ -204,10 +204,10 @@ module @late_numbers attributes {dist.strategy = #dist.strategy<"">} {
 
 // Indices that wait for an update of the step are gathered behind it, and their rows with them.
 // CHECK-LABEL: @waiting_indices
-module @waiting_indices attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' AllReduceSynchronizer { } }">} {
+module @waiting_indices attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
   dfg.variable @bank : tensor<9x4xf32>
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")

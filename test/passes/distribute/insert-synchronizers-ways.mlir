@@ -2,13 +2,13 @@
 
 // Compressors and aggregators with their parameters; values of one group part where these differ.
 // CHECK-LABEL: @compressors
-module @compressors attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'u' AllReduceSynchronizer { compressor: HorovodCompressor } } node_config { var_name: 'v' AllReduceSynchronizer { compressor: PowerSGDCompressor power_sgd_rank: 4 } } node_config { var_name: 'w' AllReduceSynchronizer { compressor: TopKCompressor } } node_config { var_name: 'x' AllReduceSynchronizer { aggregator { kind: TRIMMED_MEAN f: 1 } } } node_config { var_name: 'y' AllReduceSynchronizer { aggregator { kind: SUM } } }">} {
+module @compressors attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @u : tensor<4xf32> {trainable}
-  dfg.variable @v : tensor<4xf32> {trainable}
-  dfg.variable @w : tensor<4xf32> {trainable}
-  dfg.variable @x : tensor<4xf32> {trainable}
-  dfg.variable @y : tensor<4xf32> {trainable}
+  dfg.variable @u : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce compression <fp16>>}
+  dfg.variable @v : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce compression <power_sgd rank 4>>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce compression <top_k>>}
+  dfg.variable @x : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce aggregator <trimmed_mean f 1>>}
+  dfg.variable @y : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce reduction sum>}
   dfg.graph {
     %in = dfg.placeholder : () -> tensor<?x4xf32>
     %lr = dfg.placeholder : () -> tensor<f32>
@@ -40,9 +40,9 @@ module @compressors attributes {dist.strategy = #dist.strategy<"node_config { va
 
 // Of halves a rule judges in float32.
 // CHECK-LABEL: @halves
-module @halves attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'u' AllReduceSynchronizer { aggregator { kind: MEDIAN } } }">} {
+module @halves attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @u : tensor<4xf16> {trainable}
+  dfg.variable @u : tensor<4xf16> {trainable, dist.sync = #dist.sync<all_reduce aggregator <median>>}
   dfg.graph {
     %in = dfg.placeholder : () -> tensor<?x4xf16>
     %lr = dfg.placeholder : () -> tensor<f16>
@@ -61,10 +61,10 @@ module @halves attributes {dist.strategy = #dist.strategy<"node_config { var_nam
 
 // One update of several batches.
 // CHECK-LABEL: @accumulate
-module @accumulate attributes {dist.strategy = #dist.strategy<"accumulate_steps: 4 node_config { var_name: 'u' AllReduceSynchronizer { } } node_config { var_name: 'v' AllReduceSynchronizer { } }">} {
+module @accumulate attributes {dist.strategy = #dist.strategy<"" accumulate 4>} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @u : tensor<4xf32> {trainable}
-  dfg.variable @v : tensor<4xf32> {trainable}
+  dfg.variable @u : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @v : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %in = dfg.placeholder : () -> tensor<?x4xf32>
     %lr = dfg.placeholder : () -> tensor<f32>

@@ -47,7 +47,7 @@ node_config {
   part_config { var_name: "table/part_1" AllReduceSynchronizer { group: 1 } }
 }
 //--- graph.mlir
-dfg.variable @table : tensor<5x2xf32> {trainable}
+dfg.variable @table : tensor<5x2xf32> {trainable, dist.parts = #dist.parts<[1, 2]>, dist.sync = #dist.sync<all_reduce>}
 dfg.graph attributes {train_op = "update"} {
   %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
   %v = dfg.placeholder : () -> tensor<?x2xf32> loc("v")
@@ -58,9 +58,9 @@ dfg.graph attributes {train_op = "update"} {
 }
 //--- columns.mlir
 // Builders split gradients of rows by rows alone; the pass can do it.
-module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' partitioner: '1,2' AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>]
-  dfg.variable @table : tensor<5x2xf32> {trainable}
+  dfg.variable @table : tensor<5x2xf32> {trainable, dist.parts = #dist.parts<[1, 2]>, dist.sync = #dist.sync<all_reduce>}
   dfg.graph attributes {train_op = "update"} {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %v = dfg.placeholder : () -> tensor<?x2xf32> loc("v")

@@ -14,10 +14,10 @@ node_config {
   part_config { var_name: "w/part_1" AllReduceSynchronizer { group: 0 } }
 }
 //--- axis.mlir
-module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' partitioner: '5'  AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>]
   // expected-error @below {{the strategy's entry of variable 'w': partitioner "5" makes 5 shards of axis 0, which has only 4 entries}}
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.parts = #dist.parts<[5]>, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %g = dfg.placeholder : () -> tensor<4xf32>
     %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
@@ -27,10 +27,10 @@ module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' p
 }
 
 //--- parts.mlir
-module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' partitioner: '2' part_config { var_name: 'w/part_0' AllReduceSynchronizer { } } AllReduceSynchronizer { } }">} {
+module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>]
   // expected-error @below {{the strategy's entry of variable 'w' has 1 part_config entries for the 2 shards of partitioner "2"; give one a shard}}
-  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.parts = #dist.parts<[2] as [#dist.sync<all_reduce>]>, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %g = dfg.placeholder : () -> tensor<4xf32>
     %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
@@ -40,7 +40,7 @@ module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' p
 }
 
 //--- opaque.mlir
-dfg.variable @w : tensor<4xf32> {trainable}
+dfg.variable @w : tensor<4xf32> {trainable, dist.parts = #dist.parts<[5]>, dist.sync = #dist.sync<all_reduce>}
 dfg.graph {
   %g = dfg.placeholder : () -> tensor<4xf32>
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
@@ -51,7 +51,7 @@ dfg.graph {
 }
 
 //--- slot.mlir
-dfg.variable @w : tensor<4xf32> {trainable}
+dfg.variable @w : tensor<4xf32> {trainable, dist.parts = #dist.parts<[5]>, dist.sync = #dist.sync<all_reduce>}
 dfg.variable @v : tensor<4xf32>
 dfg.variable @m : tensor<4xf32>
 dfg.graph {
@@ -67,7 +67,7 @@ dfg.graph {
 
 //--- taken.mlir
 // expected-error @below {{variable 'w' cannot be split: the graph has a variable 'w/part_0' already; leave its partitioner out}}
-dfg.variable @w : tensor<4xf32> {trainable}
+dfg.variable @w : tensor<4xf32> {trainable, dist.parts = #dist.parts<[5]>, dist.sync = #dist.sync<all_reduce>}
 dfg.variable @"w/part_0" : tensor<2xf32>
 dfg.graph {
   %g = dfg.placeholder : () -> tensor<4xf32>

@@ -1,17 +1,15 @@
 // RUN: split-file %s %t
 // RUN: distc-opt %t/graph.mlir --dist-apply-strategy="strategy=%t/strategy.pbtxt replicas=2" --dist-partition-variables --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
 
-// An entry a shard, those of part_config; none has a partitioner.
-// CHECK: dist.strategy = {{.*}}var_name: 'w/part_0'{{.*}}group: 3{{.*}}var_name: 'w/part_1'{{.*}}group: 4{{.*}}var_name: 'b/part_0'{{.*}}group: 7{{.*}}var_name: 'b/part_1'{{.*}}group: 7
-// CHECK-NOT: partitioner
-
-// Five rows are three and two; slots are split alike.
-// CHECK: dfg.variable @"w/part_0" : tensor<3x4xf32> {dist.slice = #dist.slice<"w" [5, 4] at [0, 0]>, trainable}
-// CHECK: dfg.variable @"w/part_1" : tensor<2x4xf32> {dist.slice = #dist.slice<"w" [5, 4] at [3, 0]>, trainable}
+// Five rows are three and two; slots are split alike. Each shard is synchronized as part_config says, or as the variable; none is to be split again.
+// CHECK-NOT: dist.parts
+// CHECK: dfg.variable @"w/part_0" : tensor<3x4xf32> {dist.slice = #dist.slice<"w" [5, 4] at [0, 0]>, dist.sync = #dist.sync<all_reduce group 3>, trainable}
+// CHECK: dfg.variable @"w/part_1" : tensor<2x4xf32> {dist.slice = #dist.slice<"w" [5, 4] at [3, 0]>, dist.sync = #dist.sync<all_reduce group 4>, trainable}
 // CHECK: dfg.variable @"w/Momentum/part_0" : tensor<3x4xf32> {dist.slice = #dist.slice<"w/Momentum" [5, 4] at [0, 0]>}
 // CHECK: dfg.variable @"w/Momentum/part_1" : tensor<2x4xf32> {dist.slice = #dist.slice<"w/Momentum" [5, 4] at [3, 0]>}
-// CHECK: dfg.variable @"b/part_0" : tensor<2xf32>
-// CHECK: dfg.variable @"b/part_1" : tensor<2xf32>
+// CHECK: dfg.variable @"b/part_0" : tensor<2xf32> {{.*}}dist.sync = #dist.sync<all_reduce group 7>
+// CHECK: dfg.variable @"b/part_1" : tensor<2xf32> {{.*}}dist.sync = #dist.sync<all_reduce group 7>
+// CHECK-NOT: dist.parts
 // CHECK: dfg.variable @step
 
 // CHECK-DAG: %[[SIZES:.*]] = dfg.const dense<[3, 2]> : tensor<2xi64>

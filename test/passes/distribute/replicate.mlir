@@ -1,11 +1,13 @@
 // RUN: distc-opt %s --dist-apply-strategy="replicas=2 strategy=AllReduce:chunk_size=1" --dist-replicate | FileCheck %s
 // RUN: distc-opt %s --dist-apply-strategy="replicas=2 one-process-per-replica=true" --dist-replicate | FileCheck %s --check-prefix=EACH
 
-// CHECK: dist.strategy = {{.*}}var_name: 'b'{{.*}}group: 1
+// CHECK: dist.strategy = #dist.strategy<{{.*}}builder "AllReduce
 // CHECK: dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
 // EACH: #dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>
 // EACH-SAME: #dist.task<"worker" 1 on "localhost" devices ["localhost:CPU:1"] replicas 1 from 1>
+// CHECK: dfg.variable @w : tensor<4xf32> {dist.sync = #dist.sync<all_reduce>, trainable}
 dfg.variable @w : tensor<4xf32> {trainable}
+// CHECK: dfg.variable @b : tensor<4xf32> {dist.sync = #dist.sync<all_reduce group 1>, trainable}
 dfg.variable @b : tensor<4xf32> {trainable}
 dfg.graph {
   // CHECK: dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32>

@@ -3,11 +3,11 @@
 // The second table has other indices: its rows are joined by themselves. What led to its update leads to the first one's, too. The third
 // one's are the first's.
 // CHECK-LABEL: @tables
-module @tables attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'a' AllReduceSynchronizer { } } node_config { var_name: 'b' AllReduceSynchronizer { } } node_config { var_name: 'c' AllReduceSynchronizer { } }">} {
+module @tables attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @a : tensor<9x4xf32> {trainable}
-  dfg.variable @b : tensor<5x4xf32> {trainable}
-  dfg.variable @c : tensor<7x4xf32> {trainable}
+  dfg.variable @a : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @b : tensor<5x4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @c : tensor<7x4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
     %others = dfg.placeholder : () -> tensor<?xi32> loc("others")

@@ -1,8 +1,8 @@
 // RUN: distc-opt %s --split-input-file --dist-serve-updates --verify-diagnostics
 
-module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' } }">} {
+module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async true>}
   dfg.graph attributes {train_op = "train"} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
     %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32>
@@ -15,9 +15,9 @@ module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' P
 
 // -----
 
-module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' } }">} {
+module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async true>}
   dfg.graph attributes {train_op = "train"} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
     %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")

@@ -2,10 +2,10 @@
 
 // A gradient goes to the server, which does all that follows: the update, and the step that is counted. What it needs besides it computes itself;
 // replicas pull what it writes, and end their step with a token.
-module attributes {dist.strategy = #dist.strategy<"replicas_to_aggregate: 2 node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }">} {
+module attributes {dist.strategy = #dist.strategy<"" required 2>} {
   dist.topology @cluster replicas 3 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1", "a:CPU:2"] replicas 3 from 0>]
-  // CHECK: dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
-  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  // CHECK: dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, dist.sync = #dist.sync<server at "ps:0">, trainable}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
   // CHECK: dfg.variable @step : tensor<i64> {dist.place = #dist.place<"worker" 0>}
   dfg.variable @step : tensor<i64>
   // CHECK: dfg.variable @frozen : tensor<4xf32>{{$}}
@@ -49,9 +49,9 @@ module attributes {dist.strategy = #dist.strategy<"replicas_to_aggregate: 2 node
 // -----
 
 // Where every gradient is an update of its own nobody waits.
-module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' } }">} {
+module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async true>}
   dfg.graph attributes {train_op = "train"} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
     %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
@@ -69,9 +69,9 @@ module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' P
 // Synchronous servers are owners: nothing is parted.
 // CHECK: dist.topology
 // CHECK: dist.all_reduce
-module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }">} {
+module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
   dfg.graph attributes {train_op = "train"} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
     %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
@@ -85,9 +85,9 @@ module attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'w' P
 
 // Of a sparse gradient the server has the rows of all replicas, one behind the other: as many as a replica's share of the batch says. Rows of a table are
 // taken of a copy, like anything else that replicas read.
-module attributes {dist.strategy = #dist.strategy<"replicas_to_aggregate: 2 node_config { var_name: 'table' PSSynchronizer { reduction_destination: 'ps:0' sync: true } }">} {
+module attributes {dist.strategy = #dist.strategy<"" required 2>} {
   dist.topology @cluster replicas 3 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1", "a:CPU:2"] replicas 3 from 0>]
-  dfg.variable @table : tensor<10x4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  dfg.variable @table : tensor<10x4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
   dfg.graph attributes {train_op = "train"} {
     %ids = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
     %h = dfg.var_handle @table : !dfg.ref<tensor<10x4xf32>> loc("table")
