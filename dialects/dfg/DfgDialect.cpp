@@ -8,6 +8,7 @@
 #include "dialects/dfg/AttachedAttributes.h"
 #include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dfg/NodeNames.h"
+#include "dialects/dfg/VariableKinds.h"
 #include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/DialectImplementation.h"
@@ -182,6 +183,48 @@ LogicalResult VarHandleOp::verifySymbolUses(SymbolTableCollection &symbols) {
   if (ref && ref.getValueType() != variable.getType())
     return emitOpError() << "is a handle of " << ref.getValueType() << ", but variable '" << getVariable() << "' is "
                          << variable.getType();
+  return success();
+}
+
+LogicalResult VariableOp::verify() {
+  if (!llvm::isa<TensorType>(getType()))
+    return emitOpError() << "is of type " << getType() << "; a variable is a tensor";
+  if (getKind() != "resource" && getKind() != "ref" && getKind() != kCapturedKind && getKind() != kLocalKind)
+    return emitOpError() << "is of kind \"" << getKind() << "\"; it is \"resource\", \"ref\", \"" << kCapturedKind
+                         << "\" or \"" << kLocalKind << "\"";
+  return success();
+}
+
+// Whether the graph's library has the function, and whether it fits, is asked where the call is to be inlined.
+LogicalResult CallOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  Operation *callee = symbols.lookupNearestSymbolFrom(*this, getCalleeAttr());
+  if (!callee || llvm::isa<FuncOp>(callee))
+    return success();
+  return (emitOpError() << "calls '" << getCallee() << "', which is no function").attachNote(callee->getLoc())
+         << "it is this";
+}
+
+LogicalResult ReturnOp::verify() {
+  auto function = llvm::cast<FuncOp>((*this)->getParentOp());
+  if (function.getResultTypes().size() != getNumOperands())
+    return emitOpError() << "gives " << getNumOperands() << " values of a function of "
+                         << function.getResultTypes().size();
+  return success();
+}
+
+LogicalResult SpecialFunctionOp::verify() {
+  // drt_special_* of runtime/include/drt/drt.h, by how many arguments they have.
+  const auto arguments = llvm::StringSwitch<unsigned>(getFunction())
+                             .Cases("bessel_i0", "bessel_i0e", "bessel_i1", "bessel_i1e", "bessel_j0", "bessel_j1", 1)
+                             .Cases("bessel_k0", "bessel_k0e", "bessel_k1", "bessel_k1e", "bessel_y0", "bessel_y1", 1)
+                             .Cases("dawsn", "expint", "fresnel_cos", "fresnel_sin", "spence", 1)
+                             .Cases("polygamma", "zeta", "igamma", "igammac", "igamma_grad_a", 2)
+                             .Cases("draw_gamma", "draw_poisson", 2)
+                             .Default(0);
+  if (arguments == 0)
+    return emitOpError() << "calls \"" << getFunction() << "\", which the runtime has not";
+  if (arguments != getNumOperands())
+    return emitOpError() << "has " << getNumOperands() << " arguments; \"" << getFunction() << "\" has " << arguments;
   return success();
 }
 

@@ -100,6 +100,7 @@ def DFG_FuncOp : Op<DFG_Dialect, "func", [IsolatedFromAbove, FunctionOpInterface
 def DFG_ReturnOp : Op<DFG_Dialect, "return", [Pure, ReturnLike, Terminator, HasParent<"FuncOp">]> {
   let arguments = (ins Variadic<AnyType>:$operands);
   let assemblyFormat = "attr-dict ($operands^ `:` type($operands))?";
+  let hasVerifier = 1;
 }
 
 def DFG_GroupOp : DFG_Node<"group", "\"NoOp\"", [MemoryEffects<[MemRead, MemWrite]>]> {
@@ -107,7 +108,8 @@ def DFG_GroupOp : DFG_Node<"group", "\"NoOp\"", [MemoryEffects<[MemRead, MemWrit
   let summary = "Runs what its `control` names (NoOp)";
 }
 
-def DFG_CallOp : DFG_Node<"call", "\"PartitionedCall\", \"StatefulPartitionedCall\"", [MemoryEffects<[MemRead, MemWrite]>]> {
+def DFG_CallOp : DFG_Node<"call", "\"PartitionedCall\", \"StatefulPartitionedCall\"",
+                          [MemoryEffects<[MemRead, MemWrite]>, DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
   let summary = "A call of a library function, inlined before lowering";
   let arguments = (ins Variadic<AnyType>:$operands, FlatSymbolRefAttr:$callee, UnitAttr:$stateful);
   let results = (outs Variadic<AnyType>:$results);
@@ -166,6 +168,7 @@ def DFG_SpecialFunctionOp : Op<DFG_Dialect, "special_function", [Pure]> {
   let arguments = (ins StrAttr:$function, Variadic<F64>:$operands);
   let results = (outs F64:$result);
   let assemblyFormat = "$function `(` operands `)` attr-dict `:` functional-type(operands, results)";
+  let hasVerifier = 1;
 }
 
 def DFG_OpaqueOp : Op<DFG_Dialect, "opaque", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {

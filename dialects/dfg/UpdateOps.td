@@ -24,6 +24,7 @@ def DFG_VariableOp : Op<DFG_Dialect, "variable", [Symbol]> {
   }];
   let arguments = (ins SymbolNameAttr:$sym_name, TypeAttr:$type, DefaultValuedAttr<StrAttr, "\"resource\"">:$kind, UnitAttr:$trainable);
   let assemblyFormat = "$sym_name `:` $type attr-dict";
+  let hasVerifier = 1;
 }
 
 def DFG_VarHandleOp : DFG_Node<"var_handle", "\"VariableV2\", \"VarHandleOp\", \"Variable\"",

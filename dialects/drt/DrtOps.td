@@ -162,6 +162,7 @@ def DRT_FeedOrOp : DRT_Placed<"feed_or", [DRT_Scope<"copy">, Pure, DRT_AccessInt
   let results = (outs DRT_Tensor:$result);
 }
 def DRT_ReplicaIndexOp : DRT_PlanOp<"replica_index", [Pure]> {
+  let hasVerifier = 1;
   let summary = "The replica's number among all, in its device memory (drt_replica_index)";
   let results = (outs DRT_Tensor:$result);
 }
@@ -281,6 +282,7 @@ def DRT_RandomStateOp : DRT_PlanOp<"random_state", [MemoryEffects<[MemRead, MemW
   let results = (outs DRT_Tensor:$state);
 }
 def DRT_RandomAdvanceOp : DRT_PlanOp<"random_advance", [DRT_Scope<"random">, MemoryEffects<[MemRead, MemWrite]>]> {
+  let hasVerifier = 1;
   let summary = "Runs a kernel that moves states on by what a run of the entry draws from them";
   let arguments = (ins FlatSymbolRefAttr:$kernel, Variadic<DRT_Tensor>:$states);
   let assemblyFormat = "$kernel `(` $states `)` attr-dict `:` type($states)";
@@ -302,6 +304,7 @@ def DRT_ScatterOp : DRT_Placed<"scatter", [DRT_Scope<"rows">, Pure, DRT_AccessIn
   let results = (outs DRT_Tensor:$result);
 }
 def DRT_RoutineOp : DRT_Placed<"routine", [DRT_Scope<"routine">, Pure, DRT_AccessInterface]> {
+  let hasVerifier = 1;
   let summary = "drt_routine_NAME: a routine of the runtime's library on whole tensors (sorting, linear algebra)";
   let description = [{
     `parameters` are the numbers that drt.h names for the routine. Operands' addresses, then results', are its tensors.
@@ -323,6 +326,7 @@ def DRT_AssertOp : DRT_PlanOp<"assert", [DRT_Scope<"rows">, MemoryEffects<[MemRe
   let arguments = (ins StrAttr:$message, I64Attr:$summarize, UnitAttr:$prints, DRT_Tensor:$condition, Variadic<DRT_Tensor>:$data);
 }
 def DRT_CheckNumericsOp : DRT_PlanOp<"check_numerics", [DRT_Scope<"rows">, MemoryEffects<[MemRead, MemWrite]>]> {
+  let hasVerifier = 1;
   let summary = "Ends the program with `message` where an element is infinite or NaN";
   let arguments = (ins StrAttr:$message, DRT_Tensor:$input);
 }

@@ -388,6 +388,26 @@ LogicalResult RandomStateOp::verify() {
   return expectCount(*this, "a state", getState(), kRandomStateWords);
 }
 
+LogicalResult RandomAdvanceOp::verify() {
+  for (Value state : getStates())
+    if (!typeOf(state).getElementType().isInteger(32) || countOf(state) != kRandomStateWords)
+      return emitOpError() << "advances " << state.getType() << ", which is no state of " << kRandomStateWords
+                           << " 32-bit words";
+  return success();
+}
+
+LogicalResult ReplicaIndexOp::verify() {
+  if (!typeOf(getResult()).getElementType().isInteger(32))
+    return emitOpError() << "has a number " << getResult().getType() << "; it is of 32 bits";
+  return expectCount(*this, "a number", getResult(), 1);
+}
+
+LogicalResult CheckNumericsOp::verify() {
+  if (!llvm::isa<FloatType>(typeOf(getInput()).getElementType()))
+    return emitOpError() << "looks for NaN in " << getInput().getType();
+  return success();
+}
+
 LogicalResult UniqueOp::verify() {
   if (failed(expectSame(*this, getY(), getX())) || failed(expectCount(*this, "positions", getIdx(), countOf(getX()))) ||
       failed(expectCount(*this, "counts", getCount(), countOf(getX()))))

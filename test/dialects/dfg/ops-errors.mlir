@@ -61,3 +61,45 @@ dfg.graph attributes {dfg.trainop = "x"} {
 // expected-error @below {{attribute 'dfg.entry' stands on a function only}}
 dfg.graph attributes {dfg.entry = "step"} {
 }
+
+// -----
+
+// expected-error @below {{is of type 'i32'; a variable is a tensor}}
+dfg.variable @w : i32
+
+// -----
+
+// expected-error @below {{is of kind "reference"; it is "resource", "ref", "captured" or "local"}}
+dfg.variable @w : tensor<4xf32> {kind = "reference"}
+
+// -----
+
+// expected-note @below {{it is this}}
+dfg.variable @w : tensor<4xf32>
+dfg.graph {
+  // expected-error @below {{calls 'w', which is no function}}
+  dfg.call @w() : () -> ()
+}
+
+// -----
+
+dfg.func @f(%x: tensor<f32>) -> tensor<f32> {
+  // expected-error @below {{gives 0 values of a function of 1}}
+  dfg.return
+}
+
+// -----
+
+func.func private @kernel(%x: f64) {
+  // expected-error @below {{calls "bessel_i9", which the runtime has not}}
+  %0 = dfg.special_function "bessel_i9"(%x) : (f64) -> f64
+  return
+}
+
+// -----
+
+func.func private @kernel(%x: f64) {
+  // expected-error @below {{has 1 arguments; "zeta" has 2}}
+  %0 = dfg.special_function "zeta"(%x) : (f64) -> f64
+  return
+}

@@ -443,3 +443,33 @@ drt.entry "init" {
   // expected-error @+1 {{'drt.draw' op begins at a key or at two seeds}}
   %x = drt.draw {distribution = 0 : i32, seed = 1 : i64, operandSegmentSizes = array<i32: 0, 0>} : () -> tensor<8xf32>
 }
+
+// -----
+
+drt.entry "step" {
+  // expected-error @below {{has a number 'tensor<2xi32>'; it needs 1 elements}}
+  %0 = drt.replica_index : () -> tensor<2xi32>
+}
+
+// -----
+
+drt.entry "step" {
+  // expected-error @below {{has a number 'tensor<i64>'; it is of 32 bits}}
+  %0 = drt.replica_index : () -> tensor<i64>
+}
+
+// -----
+
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<7xi64>
+  // expected-error @below {{advances 'tensor<7xi64>', which is no state of 7 32-bit words}}
+  drt.random_advance @k(%x) : tensor<7xi64>
+}
+
+// -----
+
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<7xi32>
+  // expected-error @below {{looks for NaN in 'tensor<7xi32>'}}
+  drt.check_numerics %x {message = "x"} : (tensor<7xi32>) -> ()
+}

@@ -1,0 +1,76 @@
+// RUN: distc-opt %s --split-input-file --verify-diagnostics
+
+// All that the runtime has, with what their parameters say.
+drt.entry "step" {
+  %m = drt.feed {name = "m"} : () -> tensor<2x3x3xf32>
+  %b = drt.feed {name = "b"} : () -> tensor<2x3x5xf32>
+  %r = drt.feed {name = "r"} : () -> tensor<2x4x3xf32>
+  %n = drt.feed {name = "n"} : () -> tensor<f64>
+  %0:2 = drt.routine "top_k"(%b) {parameters = array<i64: 1, 6, 5, 2, 3>} : (tensor<2x3x5xf32>) -> (tensor<2x3x2xf32>, tensor<2x3x2xi32>)
+  %1 = drt.routine "cholesky"(%m) {parameters = array<i64: 1, 2, 3>} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+  %2 = drt.routine "matrix_inverse"(%m) {parameters = array<i64: 1, 2, 3, 0>} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+  %3 = drt.routine "matrix_determinant"(%m) {parameters = array<i64: 1, 2, 3>} : (tensor<2x3x3xf32>) -> tensor<2xf32>
+  %4:2 = drt.routine "log_matrix_determinant"(%m) {parameters = array<i64: 1, 2, 3>} : (tensor<2x3x3xf32>) -> (tensor<2xf32>, tensor<2xf32>)
+  %5 = drt.routine "matrix_solve"(%m, %b) {parameters = array<i64: 1, 2, 3, 5, 0>} : (tensor<2x3x3xf32>, tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+  %6 = drt.routine "matrix_triangular_solve"(%m, %b) {parameters = array<i64: 1, 2, 3, 5, 1, 0>} : (tensor<2x3x3xf32>, tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+  %7 = drt.routine "matrix_solve_ls"(%m, %b, %n) {parameters = array<i64: 1, 2, 3, 3, 5, 1>} : (tensor<2x3x3xf32>, tensor<2x3x5xf32>, tensor<f64>) -> tensor<2x3x5xf32>
+  %8 = drt.routine "matrix_square_root"(%m) {parameters = array<i64: 1, 2, 3>} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
+  %9:2 = drt.routine "qr"(%r) {parameters = array<i64: 1, 2, 4, 3, 1>} : (tensor<2x4x3xf32>) -> (tensor<2x4x4xf32>, tensor<2x4x3xf32>)
+  %10:2 = drt.routine "householder_factors"(%r) {parameters = array<i64: 1, 2, 4, 3>} : (tensor<2x4x3xf32>) -> (tensor<2x4x3xf32>, tensor<2x3xf32>)
+  %11 = drt.routine "householder_product"(%r, %10#1) {parameters = array<i64: 1, 2, 4, 3, 3>} : (tensor<2x4x3xf32>, tensor<2x3xf32>) -> tensor<2x4x3xf32>
+  %12 = drt.routine "self_adjoint_eig"(%m) {parameters = array<i64: 1, 2, 3, 0>} : (tensor<2x3x3xf32>) -> tensor<2x3xf32>
+  %13:2 = drt.routine "self_adjoint_eig"(%m) {parameters = array<i64: 1, 2, 3, 1>} : (tensor<2x3x3xf32>) -> (tensor<2x3xf32>, tensor<2x3x3xf32>)
+  %14:3 = drt.routine "svd"(%r) {parameters = array<i64: 1, 2, 4, 3, 1, 0>} : (tensor<2x4x3xf32>) -> (tensor<2x3xf32>, tensor<2x4x3xf32>, tensor<2x3x3xf32>)
+  %15:2 = drt.routine "lu"(%m) {parameters = array<i64: 1, 2, 3, 3, 3>} : (tensor<2x3x3xf32>) -> (tensor<2x3x3xf32>, tensor<2x3xi32>)
+  %16:2 = drt.routine "lu_pivots"(%r) {parameters = array<i64: 1, 2, 4, 3, 3>} : (tensor<2x4x3xf32>) -> (tensor<2x4x3xf32>, tensor<2x3xi32>)
+}
+
+// -----
+
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<4xf32>
+  // expected-error @below {{calls routine 'top_l', which is none of the runtime's}}
+  %0 = drt.routine "top_l"(%x) {parameters = array<i64: 1>} : (tensor<4xf32>) -> tensor<4xf32>
+}
+
+// -----
+
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<3x3xf32>
+  // expected-error @below {{calls routine 'cholesky', which is none of the runtime's with these parameters}}
+  %0 = drt.routine "cholesky"(%x) {parameters = array<i64: 1, 1>} : (tensor<3x3xf32>) -> tensor<3x3xf32>
+}
+
+// -----
+
+// Larger matrices than there are.
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<3x3xf32>
+  // expected-error @below {{has operand 0 of type 'tensor<3x3xf32>', which routine 'cholesky' with these parameters has not}}
+  %0 = drt.routine "cholesky"(%x) {parameters = array<i64: 1, 1, 4>} : (tensor<3x3xf32>) -> tensor<3x3xf32>
+}
+
+// -----
+
+// More elements of each row than it has.
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<2x4xf32>
+  // expected-error @below {{calls routine 'top_k', which is none of the runtime's with these parameters}}
+  %0:2 = drt.routine "top_k"(%x) {parameters = array<i64: 1, 2, 4, 5, 3>} : (tensor<2x4xf32>) -> (tensor<2x5xf32>, tensor<2x5xi32>)
+}
+
+// -----
+
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<2x4xf32>
+  // expected-error @below {{has result 1 of type 'tensor<2x2xi64>', which routine 'top_k' with these parameters has not}}
+  %0:2 = drt.routine "top_k"(%x) {parameters = array<i64: 1, 2, 4, 2, 3>} : (tensor<2x4xf32>) -> (tensor<2x2xf32>, tensor<2x2xi64>)
+}
+
+// -----
+
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<3x3xf32>
+  // expected-error @below {{has 1 operands, where routine 'matrix_solve' with these parameters has 2}}
+  %0 = drt.routine "matrix_solve"(%x) {parameters = array<i64: 1, 1, 3, 3, 0>} : (tensor<3x3xf32>) -> tensor<3x3xf32>
+}
