@@ -121,6 +121,11 @@ def held(folder, reference, strategy, servers, share):
     evaluated = re.search(r'"eval".*?"loss:0": ?([-\d.e]+)', (folder / "first.jsonl").read_text())
     if not evaluated or not np.isclose(float(evaluated[1]), reference["evaluated"], rtol=1e-5):
         found.append(f"evaluated {evaluated and evaluated[1]}, not {reference['evaluated']}")
+    # One process, which has all tables.
+    text = must([program, "--eval", "--fetch", "loss:0", "--data", folder / "feeds.npz", "--restore", checkpoints / f"ckpt-{STEPS // 2}"]).stdout
+    alone = re.search(r"loss:0 = (\S+)", text)
+    if not alone or not np.isclose(float(alone[1]), reference["evaluated"], rtol=1e-5):
+        found.append(f"evaluated alone {text}, not {reference['evaluated']}")
     must([DISTC, "checkpoint", "export", checkpoints / f"ckpt-{STEPS}", folder / "final.npz"])
     with np.load(folder / "final.npz") as file:
         found += [f"variable {name} differs" for name, want in reference["variables"].items() if not np.array_equal(file[name], want)]

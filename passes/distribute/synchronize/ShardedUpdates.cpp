@@ -32,7 +32,7 @@ public:
   Sharder(dfg::GraphOp graph, const SyncPolicies &policies, const strategies::StepNodes &step)
       : block(graph.getBody().front()), module(graph->getParentOfType<ModuleOp>()), policies(policies), step(step),
         init(graph, graph.getInitOpAttr()), loss(graph, graph.getLossAttr()), fetches(graph, graph.getFetchesAttr()),
-        builder(graph.getContext()) {
+        summaries(graph, getSummaryNames(graph)), builder(graph.getContext()) {
     for (auto variable : module.getOps<dfg::VariableOp>())
       variables[variable.getSymName()] = variable;
   }
@@ -72,7 +72,15 @@ private:
 
   /// Whether something runs it: what nothing does is not in a program.
   bool isNeeded(Operation *op) const {
-    return isInStep(op) || init.contains(op) || loss.contains(op) || fetches.contains(op);
+    return isInStep(op) || init.contains(op) || loss.contains(op) || fetches.contains(op) || summaries.contains(op);
+  }
+
+  static ArrayAttr getSummaryNames(dfg::GraphOp graph) {
+    SmallVector<Attribute> names;
+    if (DictionaryAttr tags = graph.getSummariesAttr())
+      for (NamedAttribute summary : tags)
+        names.push_back(summary.getName());
+    return ArrayAttr::get(graph.getContext(), names);
   }
 
   /// One remark for all, which names the first of them.
@@ -218,7 +226,8 @@ private:
       auto text = llvm::dyn_cast_or_null<StringAttr>(name);
       return text && text.getValue().split(':').first == dfg::getNodeName(op);
     };
-    return is(graph.getLossAttr()) || (graph.getFetchesAttr() && llvm::any_of(graph.getFetchesAttr(), is));
+    return is(graph.getLossAttr()) || (graph.getFetchesAttr() && llvm::any_of(graph.getFetchesAttr(), is)) ||
+           llvm::any_of(getSummaryNames(graph), is);
   }
 
   static bool readsRows(OpOperand &use) {
@@ -470,7 +479,7 @@ private:
   ModuleOp module;
   const SyncPolicies &policies;
   const strategies::StepNodes &step;
-  strategies::StepNodes init, loss, fetches;
+  strategies::StepNodes init, loss, fetches, summaries;
   OpBuilder builder;
   llvm::StringMap<dfg::VariableOp> variables;
   llvm::StringMap<llvm::SetVector<Operation *>> users;

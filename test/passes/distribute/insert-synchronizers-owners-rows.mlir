@@ -50,13 +50,35 @@ module @reference attributes {dist.strategy = #dist.strategy<"node_config { var_
 
 // -----
 
-// A norm over the table needs all of it; so does who gathers along another axis. Every worker has it then, and updates it.
+// A norm over the table needs all of it. Every worker has it then, and updates it.
 // CHECK-LABEL: @whole
 module @whole attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
   // CHECK: dfg.variable @table : tensor<9x4xf32> {trainable}
   dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
   dfg.graph attributes {fetches = ["norm:0"]} {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
+    %value = dfg.read_variable %table : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32>
+    %norm = dfg.l2_loss %value : (tensor<9x4xf32>) -> tensor<f32> loc("norm")
+    // CHECK: dfg.resource_gather
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK: dfg.scatter_sub
+    // CHECK-NOT: dist.place
+    dfg.scatter_sub %table, %ids, %square : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+  }
+}
+
+// -----
+
+// So does one that is a summary.
+// CHECK-LABEL: @summary
+module @summary attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+  dfg.graph attributes {summaries = {"norm:0" = "norm"}} {
     %ids = dfg.placeholder : () -> tensor<?xi32>
     %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
     %value = dfg.read_variable %table : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32>
