@@ -39,12 +39,11 @@ public:
       else
         return false;
     }
-    auto constant = filled ? filled->getOperand(1).getDefiningOp<dfg::ConstOp>() : dfg::ConstOp();
-    auto elements = constant ? llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
+    DenseIntElementsAttr elements = filled ? getKeys() : DenseIntElementsAttr();
     if (lookups.empty() || !elements || elements.getType().getRank() != 1 || elements.getNumElements() == 0 ||
         elements.getNumElements() > kMaxKeys)
       return false;
-    element = elements.getElementType();
+    element = getElementTypeOrSelf(filled->getOperand(1));
     for (auto [place, key] : llvm::enumerate(elements.getValues<APInt>()))
       keys.emplace_back(key.getSExtValue(), static_cast<int64_t>(place));
     auto values = llvm::dyn_cast<RankedTensorType>(filled->getOperand(2).getType());
@@ -84,6 +83,24 @@ public:
   }
 
 private:
+  /// What the table is filled with, before casts to wider integers: vocabularies of feature columns are int32 first.
+  DenseIntElementsAttr getKeys() {
+    auto isInteger = [](Value value) {
+      Type element = getElementTypeOrSelf(value);
+      return element.isSignlessInteger() && !element.isInteger(1);
+    };
+    Value keys = filled->getOperand(1);
+    while (llvm::isa_and_nonnull<dfg::CastOp, dfg::IdentityOp>(keys.getDefiningOp())) {
+      Value before = keys.getDefiningOp()->getOperand(0);
+      auto bits = [](Value value) { return getElementTypeOrSelf(value).getIntOrFloatBitWidth(); };
+      if (!isInteger(keys) || !isInteger(before) || bits(before) > bits(keys))
+        return {};
+      keys = before;
+    }
+    auto constant = isInteger(keys) ? keys.getDefiningOp<dfg::ConstOp>() : dfg::ConstOp();
+    return constant ? llvm::dyn_cast<DenseIntElementsAttr>(constant.getValue()) : DenseIntElementsAttr();
+  }
+
   /// Whether what makes `value` can be made again before a lookup.
   static bool canCopy(Value value, int depth) {
     constexpr int kMaxDepth = 8;

@@ -32,6 +32,22 @@ dfg.graph {
 
 // -----
 
+// Keys of a feature column's vocabulary are cast.
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.const dense<[5, 9, 9223372036854775807, 9223372036854775807]> : tensor<4xi64> {{.*}}loc("found/keys")
+// CHECK-NOT: LookupTable
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<?xi64> loc("x")
+  %table = dfg.opaque "HashTableV2"() : () -> tensor<!dfg.resource> loc("table")
+  %keys = dfg.const dense<[9, 5]> : tensor<2xi32> : tensor<2xi32> loc("keys")
+  %wide = dfg.cast %keys : (tensor<2xi32>) -> tensor<2xi64> loc("wide")
+  %otherwise = dfg.const dense<-1> : tensor<i64> : tensor<i64> loc("otherwise")
+  dfg.opaque "LookupTableImportV2"(%table, %wide, %wide) : (tensor<!dfg.resource>, tensor<2xi64>, tensor<2xi64>) -> () loc("fill")
+  %found = dfg.opaque "LookupTableFindV2"(%table, %x, %otherwise) : (tensor<!dfg.resource>, tensor<?xi64>, tensor<i64>) -> tensor<?xi64> loc("found")
+}
+
+// -----
+
 // What a function that captured the table runs behind it, as a SavedModel's signature does, waits for nothing.
 // CHECK-LABEL: dfg.graph
 // CHECK-NOT: HashTable
