@@ -1160,3 +1160,18 @@ def rows_by_their_slots(make):
         w.assign_sub(0.1 * gradient)
         return loss
     return make.step(step)
+
+
+@program
+def hardest_examples(make):
+    """As many of a batch's losses as a float says of its size: 0.3 of a share's rows is less than 0.3 of the batch's."""
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            losses = tf.square(predict(w, v, x) - y)
+            count = tf.cast(0.3 * tf.cast(tf.shape(losses)[0], tf.float32), tf.int32)
+            loss = tf.reduce_mean(tf.math.top_k(losses, count).values)
+        descend(tape, loss, [w, v])
+        return loss
+    return make.step(step)

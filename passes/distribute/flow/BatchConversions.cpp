@@ -115,8 +115,27 @@ Value BatchConversions::convert(Value value) {
   return {};
 }
 
+/// Whether a scalar is computed of sizes and constants alone, and is no multiple of a size.
+bool BatchConversions::isComputedOfSizes(Value value) const {
+  constexpr unsigned kMaxNodes = 16;
+  auto isSize = [&](Value value) { return flow.getShapes().getElements(value).has_value(); };
+  SmallVector<Value> pending = {value};
+  for (size_t i = 0; i < pending.size(); ++i) {
+    Operation *op = pending[i].getDefiningOp();
+    auto shape = flow.getShapes().getShape(pending[i]);
+    if (!op || !shape || !shape->empty() || pending.size() > kMaxNodes)
+      return false;
+    if (llvm::isa<dfg::ConstOp>(op) || (isSize(pending[i]) && !isFloat(pending[i])))
+      continue;
+    if (!llvm::isa<dfg::ScalarInterface>(op) || !isFunction(op))
+      return false;
+    llvm::append_range(pending, op->getOperands());
+  }
+  return !isSize(value);
+}
+
 Value BatchConversions::rescale(Value value) {
-  const Flow &at = flow.get(value);
+  const Flow at = flow.get(value);
   if (at.zero || at.scale == 0)
     return value;
   if (!at.scale || (!isFloat(value) && *at.scale < 0))
@@ -125,10 +144,13 @@ Value BatchConversions::rescale(Value value) {
   if (flow.getFixedBatch() && at.kind == Flow::Replicated && !flow.getShapes().getElements(value) &&
       !value.getDefiningOp<dist::AllReduceOp>())
     return {};
-  Value &result = rescaled[value];
-  if (!result)
+  if (Value known = rescaled.lookup(value))
+    return known;
+  // What is rounded may be cut to an integer next: 0.3 times the whole batch's size, not N times 0.3 times a share's.
+  Value result = isFloat(value) && !flow.getFixedBatch() && isComputedOfSizes(value) ? recompute(value) : Value();
+  if (!result || !flow.isWhole(result))
     result = create<dist::RescaleOp>(value, "rescaled", value.getType(), value, static_cast<int64_t>(*at.scale));
-  return result;
+  return rescaled[value] = result;
 }
 
 Value BatchConversions::rescaleBy(Value value, int64_t power) {
@@ -289,7 +311,10 @@ Value BatchConversions::recompute(Value value) {
   SmallVector<Value> operands;
   Operation *last = op;
   for (Value operand : op->getOperands()) {
-    operands.push_back(makeWhole(operand));
+    // A size as a float is the float of the whole batch's size: a number that is known wherever sizes are.
+    const bool isFloatOfSize = llvm::isa_and_nonnull<dfg::CastOp>(operand.getDefiningOp()) && isFloat(operand) &&
+                               !flow.isWhole(operand) && !isFloat(operand.getDefiningOp()->getOperand(0));
+    operands.push_back(isFloatOfSize && isComputedOfSizes(op->getResult(0)) ? recompute(operand) : makeWhole(operand));
     if (!operands.back())
       return {};
     if (Operation *def = operands.back().getDefiningOp(); last->isBeforeInBlock(def))

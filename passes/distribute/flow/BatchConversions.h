@@ -30,6 +30,7 @@ public:
   mlir::Value makeWhole(mlir::Value value);
   /// `value` with scale 0; null where it has none, or is of integers that would have to be divided.
   mlir::Value rescale(mlir::Value value);
+  bool isComputedOfSizes(mlir::Value value) const;
   /// `value` times N^power, a power that is not 0: of a scale that is less by it.
   mlir::Value rescaleBy(mlir::Value value, int64_t power);
   /// This replica's part, along `axis`, of a value that is whole; null where the axis is none of the whole batch.

@@ -389,3 +389,31 @@ module @segments attributes {dist.strategy = #dist.strategy<"">} {
     %total = dfg.max %sums, %axes : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("total")
   }
 }
+
+// -----
+
+// A third of the whole batch's size, not twice a third of a share's: what is cut to an integer then may be another one.
+// CHECK-LABEL: @part_of_the_size
+module @part_of_the_size attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph attributes {fetches = ["worst:0"]} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %shape = dfg.shape %x : (tensor<?xf32>) -> tensor<1xi32> loc("shape")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("one")
+    // CHECK: %[[SIZE:.*]] = dfg.strided_slice
+    %size = dfg.strided_slice %shape, %zero, %one, %one {shrink_axis_mask = 1 : i64} : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("size")
+    // CHECK: %[[WHOLE:.*]] = dist.whole_size %[[SIZE]] by [2]
+    // CHECK: %[[FLOAT:.*]] = dfg.cast %[[WHOLE]] : (tensor<i32>) -> tensor<f32>
+    // CHECK: %[[PART:.*]] = dfg.mul %[[FLOAT]], %{{.*}} : (tensor<f32>, tensor<f32>) -> tensor<f32>
+    // CHECK-NOT: dist.rescale
+    // CHECK: %[[COUNT:.*]] = dfg.cast %[[PART]] : (tensor<f32>) -> tensor<i32>
+    %float = dfg.cast %size : (tensor<i32>) -> tensor<f32> loc("float")
+    %third = dfg.const dense<0.3> : tensor<f32> : tensor<f32> loc("third")
+    %part = dfg.mul %float, %third : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("part")
+    %count = dfg.cast %part : (tensor<f32>) -> tensor<i32> loc("count")
+    // CHECK: dfg.top_k_v2 %{{.*}}, %[[COUNT]]
+    %values, %indices = dfg.top_k_v2 %x, %count : (tensor<?xf32>, tensor<i32>) -> (tensor<?xf32>, tensor<?xi32>) loc("top")
+    %worst = dfg.mean %values, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("worst")
+  }
+}
