@@ -22,6 +22,7 @@ from torch.fx.experimental.symbolic_shapes import statically_known_true
 from distc import _indices
 from distc._functions import COTANGENT, WITH_GRADIENT, Gradients
 from distc._masks import Chosen
+from distc._parts import JOIN
 
 _TABLE: dict[str, Callable[..., Any]] = {}
 
@@ -1712,9 +1713,10 @@ _WAYS_OUT = {
 class Graph:
     """A graph of torch.export, as a function of the values of its inputs by name."""
 
-    def __init__(self, graph: torch.fx.Graph, constant: set[str]):
-        """`constant`: the names of inputs that steps do not change."""
+    def __init__(self, graph: torch.fx.Graph, constant: set[str], rows: Mapping[str, int] = {}):
+        """`constant`: the names of inputs that steps do not change. `rows`: of those that stand for rows of so many examples, and are all examples."""
         self.graph = graph
+        self.rows = rows
         self.checked = _indices.find_checks(graph, constant)
         unknown: collections.Counter[str] = collections.Counter()
         for node in graph.nodes:
@@ -1763,7 +1765,7 @@ class Graph:
     def _is_known(node: torch.fx.Node) -> bool:
         full, name = _get_names(node.target)
         return (full in _TABLE or name in _TABLE or name in ("masked_select", "nonzero") or name in _RANDOM or full in _OF_NODES or name in _OF_NODES
-                or name in ("sym_size", "sym_numel", "scaled_dot_product_attention") or node.target in (COTANGENT, WITH_GRADIENT) or Graph._is_check(node.target))
+                or name in ("sym_size", "sym_numel", "scaled_dot_product_attention") or node.target in (COTANGENT, WITH_GRADIENT, JOIN) or Graph._is_check(node.target))
 
     @staticmethod
     def _is_check(target: Any) -> bool:
@@ -1799,7 +1801,11 @@ class Graph:
         if node in self.chosen and not _draws(node):
             compute = functools.partial(_OF_NODES.get(full) or _OF_NODES[name], node) if full in _OF_NODES or name in _OF_NODES else _TABLE.get(full) or _TABLE.get(name)
             return self._as_said(node, self.chosen.run(node, values, args, kwargs, compute))
-        if name == "sym_size":
+        if node.target is JOIN:
+            value = args[0]
+        elif name == "sym_size" and args[1] == 0:
+            value = args[0].shape[0] // self.rows.get(node.args[0].name, 1)
+        elif name == "sym_size":
             value = args[0].shape[args[1]]
         elif name == "sym_numel":
             value = math.prod(args[0].shape)

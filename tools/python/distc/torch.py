@@ -38,6 +38,7 @@ from distc._functions import call as call_function
 from distc._indices import with_checked_classes
 from distc._layers import with_open_layers
 from distc._packed import with_packed_sequences
+from distc._parts import find_multiples, join, take_apart
 from distc._python_state import _PARTS_OF_MODULES, PythonState
 from distc._schedules import Table
 from distc._signature import Step
@@ -658,7 +659,7 @@ def _with_ways_out() -> Iterator[None]:
         text = str(error)
         if "Constraints violated" in text:
             why = ("the batch's size does not stay open, as the module or the loss looks at it: a single example (x[0]), a comparison of it with another size, "
-                   "or equal halves. Compute over all examples, with sizes that are taken from the batch (x.shape[0])")
+                   "or equal parts that the example has not (batch_multiple of the export says of how many). Compute over all examples, with sizes that are taken from the batch (x.shape[0])")
         elif isinstance(error, torch.fx.proxy.TraceError):
             why = ("an operation has a number that is made of the batch's size where it takes one that is known (alpha=1 / x.shape[0], bounds, exponents). Multiply by it, or "
                    "give it as a tensor (torch.tensor(1 / x.shape[0]))")
@@ -850,8 +851,10 @@ def _with_open_parts() -> Iterator[None]:
 _Write = Callable[[], torch.export.ExportedProgram]
 
 
-def _export_program(module: torch.nn.Module, batch: Any) -> tuple[torch.export.ExportedProgram, int, _Write]:
-    """What torch.export writes, how many examples the batch must have for it, and what writes it again at once."""
+def _export_program(module: _WithLoss, batch: Any) -> tuple[torch.export.ExportedProgram, int, _Write]:
+    """What torch.export writes, how many examples the batch must have for it (times the parts that it is given in), and what writes it again at once."""
+    batch = take_apart(batch, module.multiple)
+
     def export(least: int, most: int | None = None, batch: Any = batch, **options: Any) -> torch.export.ExportedProgram:
         size = torch.export.Dim("batch", min=least, max=most)
         shapes = _pytree.tree_map(lambda leaf: {0: size}, batch)
@@ -1022,8 +1025,13 @@ def _find_smallest_batch(exported: torch.export.ExportedProgram) -> int | None:
         if torch.fx.experimental.symbolic_shapes.free_unbacked_symbols(expression):
             continue  # Of what a tensor holds.
         # All others are the batch's size.
-        broken = [size for size in (*range(1, 2 * distc_jax.MOST_EXAMPLES), 1000, 1024, 4099, 65536, 1000003)
-                  if not bool(expression.subs({each: size for each in expression.free_symbols}))]
+        def holds(size: int, expression: Any = expression) -> bool:
+            try:
+                return bool(expression.subs({each: size for each in expression.free_symbols}))
+            except ZeroDivisionError:  # of the examples by halves of them
+                return False
+
+        broken = [size for size in (*range(1, 2 * distc_jax.MOST_EXAMPLES), 1000, 1024, 4099, 65536, 1000003) if not holds(size)]
         if broken:
             smallest = max(smallest, broken[-1] + 1)
     return smallest if smallest <= distc_jax.MOST_EXAMPLES else None
@@ -1095,7 +1103,7 @@ class _Called(torch.overrides.TorchFunctionMode):
 
 
 class _WithLoss(torch.nn.Module):
-    def __init__(self, module: torch.nn.Module, loss: Loss):
+    def __init__(self, module: torch.nn.Module, loss: Loss, multiple: int):
         super().__init__()
         self.originals = tuple((name, id(tensor)) for name, tensor in _get_state(module).items())
         self.module = module
@@ -1105,9 +1113,11 @@ class _WithLoss(torch.nn.Module):
         # What the loss changed of Python's, and whether that is a number.
         self.changed: collections.deque[tuple[str, bool]] = _Log()
         self.calls: collections.deque[None] = _Log()
+        self.multiple = multiple  # of how many examples the batch's parts are
 
     def forward(self, batch: Any) -> Any:
         self.calls.append(None)
+        batch = join(batch, self.multiple)
         # One size, not one for each tensor.
         sizes = [leaf.shape[0] for leaf in _pytree.tree_leaves(batch)]
         for size in sizes[1:]:
@@ -1146,7 +1156,8 @@ def _with_wide_integers() -> Any:
 
 
 def export(module: torch.nn.Module, loss: Loss | Mapping[str, Loss], optimizer: Any, batch: Any, path: str | os.PathLike[str], *,
-           schedule: Any = None, schedule_steps: int | None = None, schedule_every: int = 1, max_norm: float | None = None, seed: int = 0) -> Step:
+           schedule: Any = None, schedule_steps: int | None = None, schedule_every: int = 1, max_norm: float | None = None, seed: int = 0,
+           batch_multiple: int | None = None) -> Step:
     """Writes a training step to `path` (a file .mlir), with its signature (.json) and initial state (.npz) beside it.
 
     module:    in the mode in which it is trained (module.train()). Parameters and buffers are the state, under their names in its
@@ -1163,7 +1174,11 @@ def export(module: torch.nn.Module, loss: Loss | Mapping[str, Loss], optimizer: 
     schedule_every: after how many steps the scheduler makes one (those of an epoch, where it counts epochs).
     max_norm:  gradients are clipped by their global norm (torch.nn.utils.clip_grad_norm_), those of each loss by themselves.
     seed:      of dropout and other random numbers, which are JAX's, not PyTorch's.
+    batch_multiple: what the number of a replica's examples is a multiple of, where the loss takes the batch apart into equal parts; else it
+               is found.
     """
+    if batch_multiple is not None and (not isinstance(batch_multiple, int) or batch_multiple < 1):
+        raise ValueError(f"batch_multiple is a number of parts, but is {batch_multiple!r}")
     losses, optimizers, schedules = loss, optimizer, schedule
     if not isinstance(loss, Mapping):
         losses, optimizers, schedules = {"": loss}, {"": optimizer}, {"": schedule}
@@ -1178,7 +1193,7 @@ def export(module: torch.nn.Module, loss: Loss | Mapping[str, Loss], optimizer: 
     with _with_wide_integers():
         made = {name: Table(each, optimizers[name], schedule_steps, schedule_every) if isinstance(each, (LRScheduler, ReduceLROnPlateau)) else each
                 for name, each in schedules.items()}
-        return _export(module, losses, optimizers, batch, path, made, max_norm, seed)
+        return _export(module, losses, optimizers, batch, path, made, max_norm, seed, batch_multiple)
 
 
 def _get_memory(tensor: torch.Tensor) -> int | None:
@@ -1246,6 +1261,7 @@ class _Turn:
     exported: torch.export.ExportedProgram
     trained: list[str]
     slots: str  # the name of the turn that has its optimizer's state
+    multiple: int  # of how many examples the parts are that its loss takes the batch apart into
     # Of its loss: (parameters, the rest of the state, batch, key) -> (loss, (changed buffers, fetches)); and whether that draws random numbers.
     evaluate: Callable[..., Any] | None = None
     draws: bool = False
@@ -1261,13 +1277,28 @@ def _expect_optimizer(optimizer: Any, has_others: bool) -> None:
         raise NotImplementedError("several optimizers are of torch.optim, each made for the parameters that it trains: one of optax does not say which those are")
 
 
-def _trace(module: torch.nn.Module, loss: Loss, batch: Any, named: Mapping[str, torch.Tensor], values: Mapping[str, torch.Tensor]) -> tuple[torch.export.ExportedProgram, int]:
-    """The loss in core operations, and how many examples it needs."""
+def _trace(module: torch.nn.Module, loss: Loss, batch: Any, named: Mapping[str, torch.Tensor], values: Mapping[str, torch.Tensor],
+           multiple: int | None) -> tuple[torch.export.ExportedProgram, int, int]:
+    """The loss in core operations, how many examples it needs, and what their number is a multiple of."""
     if isinstance(loss, torch.nn.Module) and (list(loss.parameters()) or list(loss.buffers())):
         raise NotImplementedError(f"the loss ({type(loss).__name__}) has parameters or buffers of its own: make it a part of the module, and give a function as the loss")
     with torch.enable_grad(), _with_ways_out(), _with_open_parts():
-        with_loss = _WithLoss(module, loss)
-        exported, smallest_batch, write = _export_program(with_loss, batch)
+        first: Exception | None = None
+        multiples = [multiple or 1]
+        for each in multiples:
+            with_loss = _WithLoss(module, loss, each)
+            try:
+                exported, smallest_batch, write = _export_program(with_loss, batch)
+                break
+            except torch._dynamo.exc.UserError as error:
+                if "Constraints violated" not in str(error):
+                    raise
+                if first is None and multiple is None:
+                    multiples += find_multiples(batch, str(error))
+                first = first or error
+        else:
+            assert first is not None
+            raise first
     for part, name, old in with_loss.assigned:
         # What the trace itself has assigned before has no memory.
         if not isinstance(old, torch._subclasses.FakeTensor) and any(
@@ -1279,7 +1310,7 @@ def _trace(module: torch.nn.Module, loss: Loss, batch: Any, named: Mapping[str, 
     stop_gradients(exported.graph_module)
     try:
         with _with_ways_out():
-            return exported.run_decompositions(get_decompositions()), smallest_batch
+            return exported.run_decompositions(get_decompositions()), smallest_batch * with_loss.multiple, with_loss.multiple
     except AssertionError as error:  # It takes no tensors of one memory that are written to.
         if not (shared := _find_shared_memory([*values.items(), *((f"a tensor ({name})", each) for name, each in exported.constants.items())])):
             raise
@@ -1366,7 +1397,7 @@ def _make_evaluation(turn: _Turn, graph: Graph, named: Mapping[str, torch.Tensor
 
 
 def _export(module: torch.nn.Module, losses: Mapping[str, Loss], optimizers: Mapping[str, Any], batch: Any, path: str | os.PathLike[str],
-            schedules: Mapping[str, Table | Callable[[Any], Any] | None], max_norm: float | None, seed: int) -> Step:
+            schedules: Mapping[str, Table | Callable[[Any], Any] | None], max_norm: float | None, seed: int, batch_multiple: int | None) -> Step:
     named = _get_state(module)
     first: dict[int, str] = {}
     for name, tensor in named.items():
@@ -1398,7 +1429,7 @@ def _export(module: torch.nn.Module, losses: Mapping[str, Loss], optimizers: Map
         _expect_optimizer(optimizer, len(optimizers) > 1)
 
     turns: list[_Turn] = []
-    smallest_batch = 1
+    smallest_batch = of_all = 1
     identities = {id(tensor): first[id(tensor)] for tensor in named.values()}
     for turn_name, loss in losses.items():
         optimizer = optimizers[turn_name]
@@ -1406,14 +1437,15 @@ def _export(module: torch.nn.Module, losses: Mapping[str, Loss], optimizers: Map
         if turn_name:
             of_optimizer = {identities.get(id(parameter)) for group in optimizer.param_groups for parameter in group["params"]}
             own = [name for name in trained if name in of_optimizer]
-        exported, smallest = _trace(module, loss, batch, named, values)
-        smallest_batch = max(smallest_batch, smallest)
+        exported, smallest, multiple = _trace(module, loss, batch, named, values, batch_multiple)
+        smallest_batch, of_all = max(smallest_batch, smallest), math.lcm(of_all, multiple)
         slots = next((turn.slots for turn in turns if turn.optimizer is optimizer), turn_name)
-        turns.append(_Turn(turn_name, loss, optimizer, schedules.get(turn_name), exported, own, slots))
+        turns.append(_Turn(turn_name, loss, optimizer, schedules.get(turn_name), exported, own, slots, multiple))
     written = set().union(*(_get_written(turn.exported, named) for turn in turns))
     for turn in turns:
         _expect_own_memory(turn.exported, values, named, trained, {first[identity] for identity in written})
-        graph = Graph(turn.exported.graph, _find_constants(turn.exported, values, named, written))
+        rows = {spec.arg.name: turn.multiple for spec in turn.exported.graph_signature.input_specs if spec.kind == torch.export.graph_signature.InputKind.USER_INPUT}
+        graph = Graph(turn.exported.graph, _find_constants(turn.exported, values, named, written), rows)
         if (columns := graph.get_most_columns()) <= distc_jax.MOST_EXAMPLES:
             smallest_batch = max(smallest_batch, columns)
         _make_evaluation(turn, graph, named, first, values, trained, example)
@@ -1472,7 +1504,7 @@ def _export(module: torch.nn.Module, losses: Mapping[str, Loss], optimizers: Map
         return (new, total, all_fetches) if all_fetches else (new, total)
 
     specs = {name: jax.ShapeDtypeStruct(tuple(leaf.shape), to_dtype(leaf.dtype)) for name, leaf in example.items()}
-    made = distc_jax.export(step, state, specs, path, smallest_batch=smallest_batch)
+    made = distc_jax.export(step, state, specs, path, smallest_batch=smallest_batch if smallest_batch > of_all else 1, batch_multiple=of_all if of_all > 1 else None)
     # Data may be given as the batch is, too. A key that is another's name (a parameter's) has a leaf of another name.
     names, structure = jax.tree.flatten(_pytree.tree_unflatten(list(example), batch_structure))
     by_name = dict(zip(jax.tree.leaves({name: name for name in specs}), made.batch))

@@ -1431,3 +1431,33 @@ def test_turns_that_are_refused(tmp_path, optimizer, error, says):
     module, data = Adversaries(), {"x": torch.randn(BATCH, 4), "z": torch.randn(BATCH, 3)}
     with pytest.raises(error, match=says):
         distc.torch.export(module, {"judge": judge, "maker": deceive}, optimizer(module), data, tmp_path / "step.mlir")
+
+
+def in_parts(module, batch):
+    """A batch that is taken apart: halves, quarters, pairs, every other example."""
+    x, y, n = batch["x"], batch["y"], len(batch["x"])
+    first, second = x.chunk(2)
+    z = module(x)
+    pairs, rows = z.view(-1, 2, 4), z.reshape(4, -1, 4)
+    parts = sum(F.cross_entropy(module(part), labels) for part, labels in zip(x.chunk(4), y.chunk(4)))
+    ghosts = torch.cat([F.batch_norm(part, None, None, training=True, eps=0.1) for part in z.split(n // 2)])
+    spread = (rows - rows.mean(0)).square().mean(0).add(0.01).sqrt().mean(1, keepdim=True)
+    return (F.mse_loss(module(first), module(second).tanh()) + parts + F.mse_loss(module(x[:n // 2]), module(x[n // 2:])) + (pairs.mean(1) - pairs[:, 0] * 0.3).square().mean()
+            + F.smooth_l1_loss(z[::2], z[1::2]) + (ghosts * torch.cat([z, spread.repeat(4, 1)], 1)[:, 1:]).mean())
+
+
+def test_batches_that_are_taken_apart(tmp_path):
+    torch.manual_seed(0)
+    # What comes first the loss does not look at.
+    module, data = torch.nn.Linear(8, 4).double(), {"unread": torch.zeros(32), "x": torch.randn(32, 8).double(), "y": torch.randint(0, 4, (32,))}
+    step = distc.torch.export(module, in_parts, optim.SGD(module.parameters(), 0.05), {name: tensor[:8] for name, tensor in data.items()}, tmp_path / "step.mlir")
+    theirs = copy.deepcopy(module)
+    losses = torch_models.train_here(theirs, in_parts, optim.SGD(theirs.parameters(), 0.05), data, 16, 3)
+    for replicas, processes in ((2, False), (4, True)):
+        result = distc.compile(step, replicas=replicas, batch=16, processes=processes).train(to_numpy(data), 3)
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-9)
+        expect_state(module, result.state, theirs)
+    with pytest.raises(distc.CompileError, match="multiple of 4"):
+        distc.compile(step, replicas=4, batch=8)
+    with pytest.raises(NotImplementedError, match="batch_multiple"):
+        distc.torch.export(module, lambda m, b: sum(m(x).mean() for x in b["x"].chunk(2)), optim.SGD(module.parameters(), 0.05), {"x": data["x"][:7]}, tmp_path / "step.mlir")
