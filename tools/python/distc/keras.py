@@ -1,6 +1,7 @@
 """Training steps of Keras 3 as files that distc compiles. A model on another backend than JAX's is saved and exported by a process that runs on that one."""
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import pathlib
@@ -8,7 +9,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from typing import Any, Mapping
+from typing import Any, Iterator, Mapping
+from unittest import mock
 
 import keras
 import numpy as np
@@ -64,7 +66,33 @@ def _export_saved(folder: pathlib.Path, path: str) -> None:
     with np.load(folder / "state.npz") as state:
         for variable, value in zip(variables, state.values(), strict=True):
             variable.assign(value)
-    _export(model, feeds, path, dict(zip(step["names"], variables)))
+    with _expect_kept_assignments(model):
+        _export(model, feeds, path, dict(zip(step["names"], variables)))
+
+
+@contextlib.contextmanager
+def _expect_kept_assignments(model: Any) -> Iterator[None]:
+    """Refuses layers that assign a trained variable when they are called: on JAX Keras goes on with the old value, on other backends with the new one."""
+    assign, compute = keras.Variable.assign, model.compute_loss_and_updates
+    trained = {id(variable): variable.path for variable in model.trainable_variables}
+
+    assigned: list[str] = []
+
+    def watch(variable: Any, value: Any) -> Any:
+        if id(variable) in trained:
+            assigned.append(trained[id(variable)])
+        return assign(variable, value)
+
+    def compute_watched(*args: Any, **kwargs: Any) -> Any:
+        with mock.patch.object(keras.Variable, "assign", watch):
+            computed = compute(*args, **kwargs)
+        if assigned:  # What a layer raises Keras makes an error of its own.
+            raise NotImplementedError(f"a layer assigns the trained variable '{assigned[0]}' when it is called (SpectralNormalization does), which is kept on the backends of TensorFlow "
+                                      "and PyTorch, and is not on JAX's, whose step this would be")
+        return computed
+
+    with mock.patch.object(model, "compute_loss_and_updates", compute_watched):
+        yield
 
 
 def _by_path(variables: Any) -> dict[str, Any]:

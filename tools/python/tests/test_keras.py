@@ -103,6 +103,15 @@ step = distc.keras.export(drawing, (np.ones((4, 6), "f"), np.ones((4, 4), "f")),
 with np.load(step.path.with_suffix(".npz")) as state:
     for variable in drawing.variables:
         np.testing.assert_array_equal(state[variable.path], keras.ops.convert_to_numpy(variable), err_msg=variable.path)
+
+# On JAX Keras drops what the layer assigns to its kernel.
+normalized = keras.Sequential([keras.Input((6,)), layers.SpectralNormalization(layers.Dense(4))])
+normalized.compile("sgd", "mse")
+try:
+    distc.keras.export(normalized, (np.ones((4, 6), "f"), np.ones((4, 4), "f")), sys.argv[1])
+    raise AssertionError("it was exported")
+except ValueError as error:
+    assert "assigns the trained variable" in str(error), error
 """
 
 
