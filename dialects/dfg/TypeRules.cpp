@@ -71,7 +71,8 @@ static bool isFixedType(Type element, StringRef name) {
       .Case("bool", element.isInteger(1))
       .Case("int32", element.isSignlessInteger(32))
       .Case("int64", element.isSignlessInteger(64))
-      .Case("uint8", element.isUnsignedInteger(8))
+      // Or what dfg-widen-unsigned computes it as.
+      .Case("uint8", element.isUnsignedInteger(8) || element.isSignlessInteger(32))
       .Case("uint64", element.isUnsignedInteger(64))
       .Case("float32", element.isF32())
       .Case("string", llvm::isa<StringType>(element))

@@ -42,6 +42,9 @@ bool wrapsAround(Operation *op) {
                                                 dfg::SumOp, dfg::ProdOp, dfg::CumsumOp, dfg::ScatterNdOp>(op);
 }
 
+/// What makes small numbers of the bits of others, which zeros in front do not change.
+bool countsBits(Operation *op) { return llvm::isa<dfg::PopulationCountOp>(op); }
+
 /// What only looks at numbers, whatever type they have.
 bool reads(Operation *op) {
   return op->hasTrait<dfg::AsksShapes>() || op->hasTrait<dfg::Compares>() ||
@@ -95,7 +98,7 @@ private:
     if (llvm::isa<dfg::CastOp>(op) || begins(op))
       return true;
     const bool makes = llvm::any_of(op->getResults(), getUnsignedWidth);
-    if (makes ? !keepsElements(op) && !wrapsAround(op) : !reads(op))
+    if (makes ? !keepsElements(op) && !wrapsAround(op) && !countsBits(op) : !reads(op))
       return false;
     auto isWidened = [&](Value other) { return !getUnsignedWidth(other) || values.contains(other); };
     return llvm::all_of(op->getOperands(), isWidened) && llvm::all_of(op->getResults(), isWidened);

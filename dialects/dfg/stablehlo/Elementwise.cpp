@@ -349,22 +349,10 @@ Converter::Result Converter::countBits(Operation *op, Values operands, Builder &
   // Ones from the first one on; with a sign, which a shift to the right repeats, that is all of them.
   for (int64_t by = 1; leading && by < width; by *= 2)
     x = g.make<dfg::BitwiseOrOp>({x, g.make<dfg::RightShiftOp>({x, g.scalar(element, by)})});
-  // Sums of two neighbours, of four, of eight, each in its own bits, and of the eight bytes in the highest one. The
-  // masks take away what a shift repeats of the sign.
-  Type wide = g.builder.getI64Type();
-  const auto number = [&](uint64_t bits) {
-    return makeConstant(g, DenseElementsAttr::get(RankedTensorType::get({}, wide), APInt(64, bits)));
-  };
-  const auto masked = [&](Value of, int64_t by, uint64_t mask) {
-    Value shifted = by == 0 ? of : g.make<dfg::RightShiftOp>({of, g.scalar(wide, by)});
-    return g.make<dfg::BitwiseAndOp>({shifted, number(mask)});
-  };
-  Value sums = width == 64 ? x : widen(g, x, wide);
-  sums = g.sub(sums, masked(sums, 1, 0x5555555555555555));
-  sums = g.add(masked(sums, 0, 0x3333333333333333), masked(sums, 2, 0x3333333333333333));
-  sums = masked(g.add(sums, g.make<dfg::RightShiftOp>({sums, g.scalar(wide, 4)})), 0, 0x0f0f0f0f0f0f0f0f);
-  sums = g.make<dfg::RightShiftOp>({g.mul(sums, number(0x0101010101010101)), g.scalar(wide, 56)});
-  Value ones = g.cast(sums, element);
+  Type byte = g.builder.getIntegerType(8, /*isSigned=*/false);
+  // Of bytes, too, the counts are other values than what they are cast to.
+  Value counts = g.cast(g.make<dfg::PopulationCountOp>({x}, {}, byte), g.builder.getI32Type());
+  Value ones = g.cast(counts, element);
   return one(g, leading ? g.sub(g.scalar(element, width), ones) : ones);
 }
 

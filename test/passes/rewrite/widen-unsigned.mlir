@@ -83,3 +83,21 @@ dfg.graph {
   %crops = dfg.const dense<0> : tensor<1x2xi32> : tensor<1x2xi32>
   %space = dfg.batch_to_space_nd %x, %block, %crops : (tensor<4x4xui8>, tensor<1xi32>, tensor<1x2xi32>) -> tensor<2x8xui8> loc("space")
 }
+
+// -----
+
+// Counts of bits are small numbers, whatever the bits are of.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[A:.*]] = dfg.population_count %{{.*}} : (tensor<4xi16>) -> tensor<4xi32> loc("a")
+// CHECK: %[[WIDE:.*]] = dfg.bitwise_and {{.*}} loc("bytes/unsigned")
+// CHECK: %[[B:.*]] = dfg.population_count %[[WIDE]] : (tensor<4xi32>) -> tensor<4xi32> loc("b")
+// CHECK: %[[MOST:.*]] = dfg.maximum %[[A]], %[[B]] : (tensor<4xi32>, tensor<4xi32>) -> tensor<4xi32>
+// CHECK: dfg.cast %[[MOST]] : (tensor<4xi32>) -> tensor<4xf32>
+dfg.graph {
+  %x = dfg.placeholder : () -> tensor<4xi16> loc("x")
+  %a = dfg.population_count %x : (tensor<4xi16>) -> tensor<4xui8> loc("a")
+  %bytes = dfg.placeholder : () -> tensor<4xui8> loc("bytes")
+  %b = dfg.population_count %bytes : (tensor<4xui8>) -> tensor<4xui8> loc("b")
+  %most = dfg.maximum %a, %b : (tensor<4xui8>, tensor<4xui8>) -> tensor<4xui8> loc("most")
+  %y = dfg.cast %most : (tensor<4xui8>) -> tensor<4xf32> loc("y")
+}
