@@ -373,6 +373,9 @@ LogicalResult DrawOp::verify() {
         continue;
       }
       auto update = dyn_cast<UpdateOp>(user);
+      // What the update lacks itself, its own verifier says, which comes behind this one.
+      if (update && !update.getCountAttr())
+        continue;
       if (!update || update.getBucket() || countOf(value) != static_cast<int64_t>(update.getCount()))
         return emitOpError("is drawn by updates alone, without a bucket and of as many elements")
                    .attachNote(user->getLoc())

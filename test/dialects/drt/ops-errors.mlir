@@ -473,3 +473,13 @@ drt.entry "step" {
   // expected-error @below {{looks for NaN in 'tensor<7xi32>'}}
   drt.check_numerics %x {message = "x"} : (tensor<7xi32>) -> ()
 }
+
+// -----
+
+// The update is verified behind what it draws.
+drt.variable @w : tensor<4xf32>
+drt.entry "step" {
+  %0 = drt.draw {distribution = 0 : i32, seed = 1 : i64, seed2 = 2 : i64} : () -> tensor<4xf32>
+  // expected-error @below {{requires attribute 'count'}}
+  drt.update %0 {kernel = @assign, variables = [@w]} : (tensor<4xf32>) -> ()
+}
