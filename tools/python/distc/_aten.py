@@ -1706,7 +1706,7 @@ _WAYS_OUT = {
     "_local_scalar_dense": "a number that Python takes of a tensor (x.item(), float(x)) would stay what it is now: compute with the tensor (x.detach())",
     "_unique|unique_consecutive": "how often the value of each example is there are (y[:, None] == y).sum(1), and how often each class is torch.nn.functional.one_hot(y, n).sum(0)",
     "_pdist": "torch.cdist(x, x) has all distances: weigh them by a mask (torch.ones(n, n).triu(1))",
-    "mode|bincount": "count with torch.nn.functional.one_hot(x, n).sum(0)",
+    "mode|bincount": "count with torch.nn.functional.one_hot(x, n).sum(0), or with bincount's minlength",
 }
 
 

@@ -1,4 +1,4 @@
-"""Layers and losses of torch.nn that ask Python what a tensor holds, as operations that do not."""
+"""Layers, losses and counts that ask Python what a tensor holds, as operations that do not."""
 from __future__ import annotations
 
 import contextlib
@@ -40,10 +40,22 @@ def _normalize(module: _BatchNorm, input: torch.Tensor) -> torch.Tensor:
     return F.batch_norm(input, None, None, module.weight, module.bias, True, 0.0, module.eps)
 
 
-_gaussian_nll, _batch_norm = F.gaussian_nll_loss, _BatchNorm.forward
+def _bincount(input: torch.Tensor, weights: torch.Tensor | None = None, minlength: int = 0) -> torch.Tensor:
+    """As many counts as it is to have at least; of a value beyond them, for which PyTorch has more, the run ends."""
+    if not isinstance(minlength, int) or minlength < 1:
+        return _counts(input, weights, minlength)
+    places = F.one_hot(input.long(), minlength)
+    if weights is None:
+        return places.sum(0)
+    weights = weights.detach() if weights.dtype == torch.float32 else weights.detach().double()
+    return (places * weights[:, None]).sum(0)
+
+
+_gaussian_nll, _batch_norm, _counts = F.gaussian_nll_loss, _BatchNorm.forward, torch.bincount
 
 
 @contextlib.contextmanager
 def with_open_layers() -> Iterator[None]:
-    with mock.patch.object(F, "gaussian_nll_loss", _gaussian_nll_loss), mock.patch.object(_BatchNorm, "forward", _normalize):
+    with mock.patch.object(F, "gaussian_nll_loss", _gaussian_nll_loss), mock.patch.object(_BatchNorm, "forward", _normalize), \
+            mock.patch.object(torch, "bincount", _bincount), mock.patch.object(torch.Tensor, "bincount", _bincount):
         yield
