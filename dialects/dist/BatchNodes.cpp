@@ -5,7 +5,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dist/BatchNodes.h"
+
+#include "dialects/dfg/ShapeContext.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -42,8 +45,20 @@ static bool isOfRandomKey(Operation *update, Block &block) {
   return mixesBits;
 }
 
+/// Whether of what `op` takes it reads sizes alone, which are those of every batch: none that data decide.
+static bool readsSizes(Operation *op, const dfg::ShapeContext &shapes) {
+  if (!op->hasTrait<dfg::AsksShapes>() && !llvm::isa<dfg::ZerosLikeOp, dfg::OnesLikeOp>(op))
+    return false;
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    std::optional<dfg::Dims> sizes = shapes.getShape(operand);
+    return sizes && llvm::none_of(*sizes, [](const dfg::Dim &size) { return size.isBound(); });
+  });
+}
+
 dist::BatchNodes dist::findBatchNodes(Block &block, llvm::function_ref<bool(Operation *)> isInStep) {
   BatchNodes nodes;
+  llvm::DenseSet<Operation *> seeSizes; // of the batch, and nothing else of it
+  dfg::ShapeContext shapes;
   llvm::StringSet<> namesPerUpdate;
   auto any = [](Operation *op, const llvm::DenseSet<Operation *> &set) {
     return llvm::any_of(op->getOperands(), [&](Value operand) { return set.contains(operand.getDefiningOp()); });
@@ -51,8 +66,17 @@ dist::BatchNodes dist::findBatchNodes(Block &block, llvm::function_ref<bool(Oper
   for (Operation &op : block) {
     auto share = op.getAttrOfType<StringAttr>(kFeedAttr);
     bool sees = (share && share.getValue() == kSharded) || llvm::isa<TakeOp>(op) || any(&op, nodes.seeBatch);
+    bool seesSizes = any(&op, seeSizes);
+    if (sees && readsSizes(&op, shapes)) {
+      sees = false;
+      seesSizes = true;
+    }
+    // What is drawn, or has been exchanged, is each batch's own.
+    sees |= seesSizes && !llvm::isa<dfg::UpdateInterface>(op) && !isMemoryEffectFree(&op);
     if (sees)
       nodes.seeBatch.insert(&op);
+    else if (seesSizes)
+      seeSizes.insert(&op);
     bool perUpdate = llvm::isa<AccumulateOp>(op) || any(&op, nodes.runPerUpdate) ||
                      (!sees && llvm::isa<dfg::UpdateInterface>(op) && isInStep(&op) && !isOfRandomKey(&op, block));
     for (llvm::StringRef control : dfg::getControlInputs(&op))

@@ -13,7 +13,7 @@ namespace distc::dist {
 
 /// How often nodes of a step run where gradients are accumulated over several batches.
 struct BatchNodes {
-  /// What depends on the batch, by data.
+  /// What depends on the batch, by data: on more than its size, which is the same for all batches.
   llvm::DenseSet<mlir::Operation *> seeBatch;
   /// What runs once for all batches of an update: accumulated gradients, updates that see nothing of the batch (the
   /// global step, a schedule; not the keys of random numbers), and what follows from either, by data or by control edges.

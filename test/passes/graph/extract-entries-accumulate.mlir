@@ -1,8 +1,10 @@
-// RUN: distc-opt %s --dfg-extract-entries | FileCheck %s
+// RUN: distc-opt %s --dfg-extract-entries --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
 
 // Of a step, "accumulate" does what each batch does: the loss, the gradients that are kept, and a moving average over the batch;
-// neither the update, nor what follows it by data or by order, nor the count of updates.
+// neither the update, nor what follows it by data or by order, nor the count of updates, nor the update of a bias whose gradient is made of the
+// batch's size, the same in each batch.
 dfg.variable @w : tensor<2xf32> {trainable}
+dfg.variable @b : tensor<f32> {trainable}
 dfg.variable @average : tensor<2xf32>
 dfg.variable @global_step : tensor<i64>
 
@@ -11,7 +13,8 @@ dfg.variable @global_step : tensor<i64>
 // CHECK-DAG: dist.all_reduce
 // CHECK-DAG: dfg.assign_add
 // CHECK-DAG: dfg.assign_sub
-// CHECK-DAG: dfg.apply_gradient_descent
+// CHECK-DAG: dfg.apply_gradient_descent {{.*}} loc("update")
+// CHECK-DAG: dfg.apply_gradient_descent {{.*}} loc("update_b")
 // CHECK-LABEL: dfg.func @accumulate()
 // CHECK-SAME: dfg.entry = "accumulate", dfg.fetches = ["loss:0"]
 // CHECK-NOT: dfg.assign_add
@@ -36,7 +39,15 @@ dfg.graph attributes {train_op = "train", loss = "loss:0", fetches = ["norm:0"]}
   %r = dist.all_reduce mean bucket 0 group 0 (%a) variables ["w"] : tensor<2xf32>
   %norm = dfg.mean %r, %axis : (tensor<2xf32>, tensor<i32>) -> tensor<f32> loc("norm")
   dfg.apply_gradient_descent %w, %rate, %r : (!dfg.ref<tensor<2xf32>>, tensor<f32>, tensor<2xf32>) -> () loc("update")
+  %b = dfg.var_handle @b : !dfg.ref<tensor<f32>>
+  %count = dfg.size %x : (tensor<?x2xf32>) -> tensor<i32>
+  %elements = dfg.cast %count : (tensor<i32>) -> tensor<f32>
+  %ones = dfg.ones_like %x : (tensor<?x2xf32>) -> tensor<?x2xf32>
+  %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+  %sum = dfg.sum %ones, %all : (tensor<?x2xf32>, tensor<2xi32>) -> tensor<f32>
+  %gb = dfg.real_div %sum, %elements : (tensor<f32>, tensor<f32>) -> tensor<f32>
+  dfg.apply_gradient_descent %b, %rate, %gb : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("update_b")
   dfg.assign_sub %average, %g : (!dfg.ref<tensor<2xf32>>, tensor<2xf32>) -> () loc("moving")
   dfg.assign_add %steps, %one : (!dfg.ref<tensor<i64>>, tensor<i64>) -> () loc("count")
-  dfg.group {control = ["update", "moving", "count"]} : () -> () loc("train")
+  dfg.group {control = ["update", "update_b", "moving", "count"]} : () -> () loc("train")
 }
