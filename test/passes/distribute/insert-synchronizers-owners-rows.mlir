@@ -2,10 +2,10 @@
 
 // Of a table of which nobody needs more than rows the owner alone has memory: it is asked for rows, and updates alone.
 // CHECK-LABEL: @owned
-module @owned attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+module @owned attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
-  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
-  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, dist.sync = #dist.sync<server>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
   // CHECK: dfg.variable @slot : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>}
   dfg.variable @slot : tensor<9x4xf32>
   dfg.graph {
@@ -30,10 +30,10 @@ module @owned attributes {dist.strategy = #dist.strategy<"node_config { var_name
 
 // Rows of a reference variable's value; gradient descent, which adds rows.
 // CHECK-LABEL: @reference
-module @reference attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+module @reference attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
-  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
-  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>, dist.sync = #dist.sync<server>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32>
     %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
@@ -52,10 +52,10 @@ module @reference attributes {dist.strategy = #dist.strategy<"node_config { var_
 
 // A norm over the table needs all of it. Every worker has it then, and updates it.
 // CHECK-LABEL: @whole
-module @whole attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+module @whole attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
-  // CHECK: dfg.variable @table : tensor<9x4xf32> {trainable}
-  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.sync = #dist.sync<server>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
   dfg.graph attributes {fetches = ["norm:0"]} {
     %ids = dfg.placeholder : () -> tensor<?xi32>
     %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
@@ -74,10 +74,10 @@ module @whole attributes {dist.strategy = #dist.strategy<"node_config { var_name
 
 // So does one that is a summary.
 // CHECK-LABEL: @summary
-module @summary attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+module @summary attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
-  // CHECK: dfg.variable @table : tensor<9x4xf32> {trainable}
-  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.sync = #dist.sync<server>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
   dfg.graph attributes {summaries = {"norm:0" = "norm"}} {
     %ids = dfg.placeholder : () -> tensor<?xi32>
     %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
@@ -96,10 +96,10 @@ module @summary attributes {dist.strategy = #dist.strategy<"node_config { var_na
 
 // Rows that are read of the value before the update cannot be asked for behind it.
 // CHECK-LABEL: @old
-module @old attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true } }">} {
+module @old attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
-  // CHECK: dfg.variable @table : tensor<9x4xf32> {trainable}
-  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.sync = #dist.sync<server>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server>}
   dfg.graph attributes {fetches = ["after:0"]} {
     %ids = dfg.placeholder : () -> tensor<?xi32>
     %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
@@ -117,10 +117,10 @@ module @old attributes {dist.strategy = #dist.strategy<"node_config { var_name: 
 
 // A copy in every worker is what the strategy may ask for.
 // CHECK-LABEL: @proxy
-module @proxy attributes {dist.strategy = #dist.strategy<"node_config { var_name: 'table' PSSynchronizer { sync: true local_replication: true } }">} {
+module @proxy attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
-  // CHECK: dfg.variable @table : tensor<9x4xf32> {trainable}
-  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable}
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.sync = #dist.sync<server proxy true>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server proxy true>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32>
     %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
