@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "passes/lower/kernels/Reshapes.h"
 #include "runtime/include/drt/drt.h"
 
 using namespace mlir;
@@ -84,13 +85,9 @@ private:
       return found;
     Operation *op = value.getDefiningOp();
     OpBuilder builder(value.getContext());
-    if (isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op)) {
+    if (isReshape(op)) {
       const Scaled source = scale(op->getOperand(0));
-      builder.setInsertionPoint(op);
-      Operation *reshape = builder.clone(*op);
-      reshape->setOperand(0, source.tensor);
-      reshape->getResult(0).setType(typeOf(value).clone(builder.getF16Type()));
-      return scaledOf[value] = {reshape->getResult(0), source.back};
+      return scaledOf[value] = {reshapeLike(op, source.tensor), source.back};
     }
     builder.setInsertionPointAfterValue(value);
     const Location loc = value.getLoc();
@@ -116,8 +113,8 @@ private:
     return arith::ConstantOp::create(b, b.getI32IntegerAttr(value));
   }
 
-  /// The exponent, as float32 has it, of the power of two that brings `most` to 2^kLargest and less than twice that. With
-  /// what is no number, or none but zeros, any will do.
+  /// The exponent, as float32 has it, of the power of two that brings `most` to 2^kLargest and less than twice that.
+  /// With what is no number, or none but zeros, any will do.
   static Value getScale(ImplicitLocOpBuilder &b, Value most) {
     Value bits = arith::BitcastOp::create(b, b.getI32Type(), most);
     Value exponent = arith::ShRUIOp::create(b, bits, integer(b, kMantissaBits));

@@ -12,6 +12,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/kernels/HalfProducts.h"
+#include "passes/lower/kernels/Reshapes.h"
 #include "passes/lower/plan/ProductType.h"
 #include "runtime/include/drt/drt.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -56,8 +57,6 @@ bool isProductOfFloat32(Operation *op) {
            return cast<RankedTensorType>(type).getElementType().isF32();
          });
 }
-
-bool isReshape(Operation *op) { return isa_and_nonnull<tensor::CollapseShapeOp, tensor::ExpandShapeOp>(op); }
 
 /// What `Cast` alone converts, element by element, in an operation; null where it does anything else.
 template <typename Cast> Value getCast(Operation *op) {
@@ -119,15 +118,7 @@ private:
 
   static Value getNarrow(Value value) {
     Operation *op = value.getDefiningOp();
-    if (!isReshape(op))
-      return getCast<arith::ExtFOp>(op);
-    Value source = getNarrow(op->getOperand(0));
-    OpBuilder builder(op);
-    Operation *reshape = builder.clone(*op);
-    reshape->setOperand(0, source);
-    reshape->getResult(0).setType(
-        cast<RankedTensorType>(value.getType()).clone(cast<RankedTensorType>(source.getType()).getElementType()));
-    return reshape->getResult(0);
+    return isReshape(op) ? reshapeLike(op, getNarrow(op->getOperand(0))) : getCast<arith::ExtFOp>(op);
   }
 
   /// What rounds the value to `element`, where nothing else reads it.
@@ -462,12 +453,8 @@ private:
     OpBuilder builder(value.getContext());
     builder.setInsertionPointAfterValue(value);
     if (isReshape(def)) {
-      Value source = round(def->getOperand(0));
-      builder.setInsertionPoint(def);
-      Operation *reshape = builder.clone(*def);
-      reshape->setOperand(0, source);
-      reshape->getResult(0).setType(cast<RankedTensorType>(value.getType()).clone(narrow));
-      return narrowOf[value] = reshape->getResult(0);
+      const Value source = round(def->getOperand(0));
+      return narrowOf[value] = reshapeLike(def, source);
     }
     if (tensor::ExtractOp extract = getMoved(def); extract && isWorthRounding(extract.getTensor(), value)) {
       const Value source = round(extract.getTensor());
