@@ -151,9 +151,9 @@ void CpuTask::pullRows(const drt_bucket &plan, bool asks) {
   const drt_variable &variable = program_.variables[member.variable];
   const RowExchange::Table table = {static_cast<const char *>(variables_[member.variable]),
                                     member.count / member.columns, member.columns * dtypeSize(variable.type.dtype)};
-  std::vector<RowExchange::Request> requests;
+  std::vector<RowRequest> requests;
   for (int32_t i = 0; asks && i < config_.localReplicas; ++i)
-    requests.push_back({replicas_[i]->pulled.indices, replicas_[i]->pulled.rows});
+    requests.push_back(replicas_[i]->pulled);
   std::vector<int64_t> replicas;
   for (const Layout::Task &task : layout_.tasks)
     replicas.push_back(task.replicas);

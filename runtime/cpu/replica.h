@@ -12,6 +12,7 @@
 #include "core/timeline.h"
 #include "cpu/accumulator.h"
 #include "cpu/kernels/primitives.h"
+#include "cpu/row_exchange.h"
 #include "cpu/team.h"
 #include "drt/drt.h"
 #include "random/state.h"
@@ -107,11 +108,7 @@ public:
       delays->pause();
   }
 
-  // What the replica asks for in drt_pull_rows.
-  struct {
-    const void *indices = nullptr;
-    void *rows = nullptr;
-  } pulled;
+  RowRequest pulled; // what the replica asks for in drt_pull_rows
 
   const drt_entry *entry = nullptr; // that runs
   int64_t version = 0;              // of the variables that it pulled: updates that they have seen

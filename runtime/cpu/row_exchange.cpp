@@ -10,10 +10,10 @@
 
 namespace drt {
 
-void RowExchange::collect(const Table &table, const drt_bucket &plan, const std::vector<Request> &requests) {
+void RowExchange::collect(const Table &table, const drt_bucket &plan, const std::vector<RowRequest> &requests) {
   positions_.clear();
   asked_.assign(1, 0);
-  for (const Request &request : requests)
+  for (const RowRequest &request : requests)
     for (int64_t i = 0; i < plan.count; ++i)
       if (const int64_t row = indexOf(plan, request.indices, i); row >= 0 && row < table.rows)
         if (positions_.try_emplace(row, asked_.front()).second) {
@@ -23,7 +23,7 @@ void RowExchange::collect(const Table &table, const drt_bucket &plan, const std:
 }
 
 void RowExchange::pull(Communicator &communicator, int owner, const Table &table, const drt_bucket &plan,
-                       const std::vector<int64_t> &replicas, const std::vector<Request> &requests) {
+                       const std::vector<int64_t> &replicas, const std::vector<RowRequest> &requests) {
   const auto tasks = static_cast<size_t>(communicator.size());
   const auto own = static_cast<size_t>(communicator.rank()), ownerRank = static_cast<size_t>(owner);
   const bool isOwner = own == ownerRank;
@@ -67,7 +67,7 @@ void RowExchange::pull(Communicator &communicator, int owner, const Table &table
   from_[ownerRank] = isOwner ? 0 : asked_.front() * table.rowBytes;
   received_.resize(static_cast<size_t>(from_[ownerRank]));
   communicator.all_to_all(sent_.data(), to_, received_.data(), from_);
-  for (const Request &request : requests)
+  for (const RowRequest &request : requests)
     takeRows(plan, table.rows, table.rowBytes, request, [&](int64_t row) {
       return isOwner ? table.data + row * table.rowBytes : received_.data() + positions_.at(row) * table.rowBytes;
     });

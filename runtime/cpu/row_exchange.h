@@ -18,8 +18,8 @@ namespace drt {
 
 /// What a replica asks for: the bucket's `count` indices, and where a row for each shall be.
 struct RowRequest {
-  const void *indices;
-  void *rows;
+  const void *indices = nullptr;
+  void *rows = nullptr;
 };
 
 inline int64_t indexOf(const drt_bucket &plan, const void *indices, int64_t i) {
@@ -48,15 +48,14 @@ public:
     const char *data;
     int64_t rows, rowBytes;
   };
-  using Request = RowRequest;
 
   /// Every task calls it, with the requests of its replicas; `owner` is a rank, and replicas[t] how many requests task
   /// t has at most, the same in every task. Throws as collectives do.
   void pull(Communicator &communicator, int owner, const Table &table, const drt_bucket &plan,
-            const std::vector<int64_t> &replicas, const std::vector<Request> &requests);
+            const std::vector<int64_t> &replicas, const std::vector<RowRequest> &requests);
 
 private:
-  void collect(const Table &table, const drt_bucket &plan, const std::vector<Request> &requests);
+  void collect(const Table &table, const drt_bucket &plan, const std::vector<RowRequest> &requests);
 
   std::unordered_map<int64_t, int64_t> positions_; // among the rows that are asked for, of each
   // How many rows, and which, with room for as many as there can be: so nobody need be told the length before. Own, and

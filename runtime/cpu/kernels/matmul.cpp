@@ -82,6 +82,11 @@ bool broadcastsBoth(const drt_matmul_desc &desc) {
   return desc.batch != 1 && desc.batch_stride_a == 0 && desc.batch_stride_b == 0;
 }
 
+drt_matmul_desc partOf(drt_matmul_desc desc, Range parts) {
+  (desc.batch > 1 ? desc.batch : desc.m) = parts.size();
+  return desc;
+}
+
 class MatmulSite : public Prepared {
 public:
   MatmulSite(const drt_matmul_desc &given, Range parts, Scratch &scratch)
@@ -116,11 +121,6 @@ public:
   }
 
 private:
-  static drt_matmul_desc partOf(drt_matmul_desc desc, Range parts) {
-    (desc.batch > 1 ? desc.batch : desc.m) = parts.size();
-    return desc;
-  }
-
   template <class T> void runItem(const T *a, const T *b, const T *bias, T *c) {
     T *to = product.data() ? product.as<T>() : c;
     GemmShape shape = gemmShape(desc, whole.m, desc.accumulate && to == c);
@@ -146,8 +146,7 @@ private:
 class NarrowMatmulSite : public Prepared {
 public:
   NarrowMatmulSite(const drt_matmul_desc &given, Range parts, Scratch &scratch)
-      : whole(normalized(given)), desc(whole), parts(parts) {
-    (desc.batch > 1 ? desc.batch : desc.m) = parts.size();
+      : whole(normalized(given)), desc(partOf(whole, parts)), parts(parts) {
     if (desc.dtype == DRT_BF16 && desc.m * desc.n * desc.k > 0 && !broadcastsBoth(desc) && makeLibraryMatmul)
       call = makeLibraryMatmul(desc, scratch);
     if (call)

@@ -49,7 +49,7 @@ TEST_CASE("every replica has the rows that it asks for, whoever holds the table"
         std::vector<std::vector<int64_t>> wide(static_cast<size_t>(replicas), std::vector<int64_t>(count));
         std::vector<std::vector<int32_t>> narrow(static_cast<size_t>(replicas), std::vector<int32_t>(count));
         std::vector<std::vector<float>> rows(static_cast<size_t>(replicas), std::vector<float>(count * columns, 7));
-        std::vector<RowExchange::Request> requests;
+        std::vector<RowRequest> requests;
         for (size_t r = 0; r < static_cast<size_t>(replicas); ++r) {
           for (int64_t i = 0; i < count; ++i) {
             wide[r][i] = static_cast<int64_t>(random() % (tableRows + 3)) - 1; // -1 and 37, 38: no rows
