@@ -497,6 +497,14 @@ TEST_CASE("a rendezvous that does not know the secret is not trusted, nor a Hell
 
 namespace {
 
+RendezvousOptions rendezvous_of(const GroupOptions &first) {
+  RendezvousOptions options;
+  options.tasks = first.tasks;
+  options.address = first.rendezvous;
+  options.failure_timeout = 30;
+  return options;
+}
+
 /// The next message that is no heartbeat.
 Message answer(const Socket &socket, MessageReader &reader) {
   for (char buffer[1000];;) {
@@ -532,12 +540,9 @@ std::string comes_again(const Socket &socket, bool refused) {
 } // namespace
 
 TEST_CASE("who comes again is to try again, until its old connection has shown that it lives") {
-  const std::vector<GroupOptions> cluster = local_cluster(3);
-  RendezvousOptions options;
-  options.tasks = cluster[0].tasks;
-  options.address = cluster[0].rendezvous;
-  options.failure_timeout = 30;
-  RendezvousServer server(options, Socket(cluster[0].listen_socket));
+  const GroupOptions first = local_cluster(3)[0];
+  const RendezvousOptions options = rendezvous_of(first);
+  RendezvousServer server(options, Socket(first.listen_socket));
   const Socket old = connected(options.address);
   comes_again(old, false);
   CHECK_THAT(comes_again(connected(options.address), true), Catch::StartsWith("1 "));
@@ -549,12 +554,9 @@ TEST_CASE("who comes again is to try again, until its old connection has shown t
 }
 
 TEST_CASE("who has not said Hello when a run ends is to try again") {
-  const std::vector<GroupOptions> cluster = local_cluster(3);
-  RendezvousOptions options;
-  options.tasks = cluster[0].tasks;
-  options.address = cluster[0].rendezvous;
-  options.failure_timeout = 30;
-  RendezvousServer server(options, Socket(cluster[0].listen_socket));
+  const GroupOptions first = local_cluster(3)[0];
+  const RendezvousOptions options = rendezvous_of(first);
+  RendezvousServer server(options, Socket(first.listen_socket));
   // It is there, and has been sent a challenge, before another one is lost.
   const Socket slow = connected(options.address);
   pollfd challenged{slow.fd(), POLLIN, 0};

@@ -80,15 +80,20 @@ drt_matmul_desc describe(int32_t dtype, int64_t m, int64_t n, int64_t k) {
   d.dtype = dtype, d.batch = 1, d.m = m, d.n = n, d.k = k;
   return d;
 }
+
+drt_matmul_desc drawMatrices(int32_t dtype, Random &random) {
+  auto size = [&] { return random.integer(0, 5) == 0 ? random.integer(0, 2) : random.integer(3, 70); };
+  drt_matmul_desc d = describe(dtype, size(), size(), size());
+  d.transpose_a = random.integer(0, 1), d.transpose_b = random.integer(0, 1);
+  d.has_bias = random.integer(0, 1), d.epilogue = random.integer(0, 3), d.accumulate = random.integer(0, 3) == 0;
+  return d;
+}
 } // namespace
 
 TEST_CASE("products of random shapes, transposes and epilogues", "[matmul]") {
   Random random(1);
   for (int trial = 0; trial < 150; ++trial) {
-    auto size = [&] { return random.integer(0, 5) == 0 ? random.integer(0, 2) : random.integer(3, 70); };
-    drt_matmul_desc d = describe(DRT_F32, size(), size(), size());
-    d.transpose_a = random.integer(0, 1), d.transpose_b = random.integer(0, 1);
-    d.has_bias = random.integer(0, 1), d.epilogue = random.integer(0, 3), d.accumulate = random.integer(0, 3) == 0;
+    drt_matmul_desc d = drawMatrices(DRT_F32, random);
     check<float>(d, random);
     d.dtype = DRT_F64;
     check<double>(d, random);
@@ -103,10 +108,7 @@ TEST_CASE("products of random shapes, transposes and epilogues", "[matmul]") {
 TEST_CASE("products of bfloat16 and float16, summed up in float32", "[matmul][bf16]") {
   Random random(11);
   for (int trial = 0; trial < 150; ++trial) {
-    auto size = [&] { return random.integer(0, 5) == 0 ? random.integer(0, 2) : random.integer(3, 70); };
-    drt_matmul_desc d = describe(DRT_BF16, size(), size(), size());
-    d.transpose_a = random.integer(0, 1), d.transpose_b = random.integer(0, 1);
-    d.has_bias = random.integer(0, 1), d.epilogue = random.integer(0, 3), d.accumulate = random.integer(0, 3) == 0;
+    drt_matmul_desc d = drawMatrices(DRT_BF16, random);
     if (trial % 3 == 0) {
       d.batch = random.integer(2, 5);
       d.batch_stride_a = random.integer(0, 2) ? d.m * d.k : 0;
