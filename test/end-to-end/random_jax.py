@@ -1,13 +1,11 @@
 #!/usr/bin/env python3
 """Random training steps of JAX (expressions, scans, conditionals, vmap, random numbers, optimizers), trained by distc with random
 strategies, against jax.jit. By hand: --seed 2 --count 200; --only K runs program K alone and prints it."""
-import argparse
 import importlib.util
 import os
 import sys
-import traceback
 
-from support import DISTC, ROOT, Folder, need_tools, skip
+from support import DISTC, ROOT, check_programs, need_tools, skip
 
 for module in ("jax", "optax"):
     if importlib.util.find_spec(module) is None:
@@ -271,28 +269,5 @@ def check(seed, folder):
     return "", program
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=6)
-    parser.add_argument("--only", type=int)
-    arguments = parser.parse_args()
-    failed = 0
-    first = arguments.seed * 100000
-    for number in range(first, first + arguments.count) if arguments.only is None else [arguments.only]:
-        with Folder() as folder:
-            try:
-                wrong, program = check(number, folder)
-            except Exception:
-                wrong, program = traceback.format_exc(), Program(number)
-        if wrong or arguments.only is not None:
-            print(f"program {number}:", *program.text, sep="\n  ")
-        if wrong:
-            failed += 1
-            print(f"error: {wrong}", flush=True)
-    print(f"{failed} programs failed")
-    sys.exit(failed > 0)
-
-
 if __name__ == "__main__":
-    main()
+    check_programs(check, Program, count=6)

@@ -1,14 +1,12 @@
 #!/usr/bin/env python3
 """Random training steps of PyTorch (layers, losses, optimizers with their options, schedulers, masks, buffers, tied and frozen parameters), trained
 by distc with random strategies, against PyTorch on one device. By hand: --seed 2 --count 200; --only K runs program K alone and prints it."""
-import argparse
 import copy
 import importlib.util
 import os
 import sys
-import traceback
 
-from support import DISTC, ROOT, Folder, need_tools, skip
+from support import DISTC, ROOT, check_programs, need_tools, skip
 
 for package in ("jax", "torch"):
     if importlib.util.find_spec(package) is None:
@@ -544,29 +542,6 @@ def check(seed, folder):
     return "", module
 
 
-def main():
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--count", type=int, default=4)
-    parser.add_argument("--only", type=int)
-    arguments = parser.parse_args()
-    torch.set_num_threads(1)
-    failed = 0
-    first = arguments.seed * 100000
-    for number in range(first, first + arguments.count) if arguments.only is None else [arguments.only]:
-        with Folder() as folder:
-            try:
-                wrong, program = check(number, folder)
-            except Exception:
-                wrong, program = traceback.format_exc(), Program(number)
-        if wrong or arguments.only is not None:
-            print(f"program {number}:", *program.text, sep="\n  ")
-        if wrong:
-            failed += 1
-            print(f"error: {wrong}", flush=True)
-    print(f"{failed} programs failed")
-    sys.exit(failed > 0)
-
-
 if __name__ == "__main__":
-    main()
+    torch.set_num_threads(1)
+    check_programs(check, Program, count=4)

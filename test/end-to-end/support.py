@@ -3,6 +3,7 @@
 Tests run side by side, so each works in folders of its own, on the models of test/models (MODELS), with the tools of
 $DISTC_BIN (by default build/bin).
 """
+import argparse
 import gc
 import importlib.util
 import json
@@ -12,6 +13,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 import numpy as np
 
@@ -208,6 +210,31 @@ def differences(got, want):
         if not np.allclose(variables[name], value, rtol=1e-3, atol=2e-4):
             found.append(f"variable {name} is\n{variables[name]}, not\n{value}")
     return found
+
+
+def check_programs(check, make_program, count):
+    """The command line of random programs: --count of them from --seed on, or --only one, which is printed. check(number, folder) gives what is wrong,
+    or nothing, and the program; make_program(number) the program alone, and its `text` is lines. Does not return."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--count", type=int, default=count)
+    parser.add_argument("--only", type=int)
+    arguments = parser.parse_args()
+    failed = 0
+    first = arguments.seed * 100000
+    for number in range(first, first + arguments.count) if arguments.only is None else [arguments.only]:
+        with Folder() as folder:
+            try:
+                wrong, program = check(number, folder)
+            except Exception:
+                wrong, program = traceback.format_exc(), make_program(number)
+        if wrong or arguments.only is not None:
+            print(f"program {number}:", *program.text, sep="\n  ")
+        if wrong:
+            failed += 1
+            print(f"error: {wrong}", flush=True)
+    print(f"{failed} programs failed")
+    sys.exit(failed > 0)
 
 
 class Checks:
