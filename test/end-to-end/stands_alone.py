@@ -1,6 +1,7 @@
-"""Executables need nothing but glibc: they train in a root that holds nothing else, not even /proc."""
+"""Executables need nothing but glibc: they train in a root that holds nothing else, not even /proc; and are as large as docs/executable.md says."""
 import os
 import pathlib
+import re
 import shutil
 
 from support import BIN, DISTC, ROOT, Checks, Folder, Model, expect, is_sanitized, must, need_tools, run, skip
@@ -22,6 +23,12 @@ def make_root(folder):
     return root
 
 
+def said_size(plan):
+    """What the table "What it needs" says of such a plan's executable, in bytes."""
+    row = next(line for line in (ROOT / "docs" / "executable.md").read_text().splitlines() if line.startswith(f"| {plan}"))
+    return 1e6 * float(re.search(r"\| ([0-9.]+) MB \|", row)[1])
+
+
 def in_root(root, *command):
     enter = ["chroot", root] if os.geteuid() == 0 else ["unshare", "--map-root-user", "chroot", root]
     return [*enter, *command]
@@ -38,7 +45,7 @@ def check_can_enter():
             skip("needs to be root, or namespaces of users, to enter an empty root")
 
 
-def stands_alone(graph, data, compiling, training, absent):
+def stands_alone(graph, data, compiling, training, absent, plan):
     with Folder() as folder:
         root = make_root(folder)
         must([DISTC, "compile", graph, "-o", root / "train", *compiling])
@@ -47,6 +54,8 @@ def stands_alone(graph, data, compiling, training, absent):
         if not (root / "kept" / "checkpoint").exists():
             found.append("there is no checkpoint")
         carried = (root / "train").read_bytes()
+        if not 0.8 < len(carried) / said_size(plan) < 1.15:
+            found.append(f"it has {len(carried) / 1e6:.1f} MB, and docs/executable.md says {said_size(plan) / 1e6:.1f} MB of '{plan}'")
         return found + [f"it holds {name}, which its plan does not need" for name in absent if name.encode() in carried]
 
 
@@ -56,11 +65,11 @@ if __name__ == "__main__":
     checks = Checks()
     mlp, linreg, digits = Model("mlp-momentum"), Model("linreg-sgd"), DIGITS / "graph.meta"
     checks.check("digits: convolutions, replicas that are threads", stands_alone, digits, DIGITS / "train.npz",
-                 ["--replicas", 2, "--batch", 60], ["--epochs", 1], ["libgloo.so.0"])
+                 ["--replicas", 2, "--batch", 60], ["--epochs", 1], ["libgloo.so.0"], "convolutions")
     checks.check("two tasks", stands_alone, mlp.graph, mlp.feeds,
-                 ["--replicas", 2, "--batch", mlp.case["batch"], "--one-process-per-replica"], ["--steps", 3], ["libdnnl.so.2"])
+                 ["--replicas", 2, "--batch", mlp.case["batch"], "--one-process-per-replica"], ["--steps", 3], ["libdnnl.so.2"], "several tasks")
     checks.check("small matmuls", stands_alone, mlp.graph, mlp.feeds, ["--replicas", 2, "--batch", mlp.case["batch"]], ["--steps", 3],
-                 ["libgloo.so.0", "libdnnl.so.2", "libstdc++.so.6"])
+                 ["libgloo.so.0", "libdnnl.so.2", "libstdc++.so.6"], "one task")
     checks.check("no library at all", stands_alone, linreg.graph, linreg.feeds, ["--batch", linreg.case["batch"]], ["--steps", 3],
-                 ["libgloo.so.0", "libdnnl.so.2", "libstdc++.so.6"])
+                 ["libgloo.so.0", "libdnnl.so.2", "libstdc++.so.6"], "one task")
     checks.exit()
