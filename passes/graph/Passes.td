@@ -105,7 +105,8 @@ def ExpandControlFlow : Pass<"dfg-expand-control-flow", "::mlir::ModuleOp"> {
     branches run, and results and what variables are assigned are selected. Loops are unrolled as often as they run, or can
     run at most; one without a bound is refused with its name, or runs `max-iterations` times at most, and the program ends where it would go on. TensorLists, TensorArrays, stacks and optionals are known element by element, and
     gone afterwards. A placeholder with a default, which nothing feeds, is its default. Nodes of a body are named `LOOP/ITERATION/NODE` or
-    `CONDITION/NODE`. `feeds` fixes sizes that bound a loop; the batch stays open, and a loop over its examples is refused.
+    `CONDITION/NODE`. `feeds` fixes sizes that bound a loop; the batch stays open. A loop over its examples becomes operations on all of them; where iterations depend
+    on each other, and `batch` says how many examples there are, each is written out, with the rows of the whole batch.
     ```mlir
     %i, %x = dfg.opaque "While"(%zero, %a) {tf = {body = ..., cond = ...}}     // 2 iterations: %0 = dfg.mul %a, %w  loc("while/0/mul")
                                                                              //               %1 = dfg.mul %0, %w  loc("while/1/mul")
@@ -115,7 +116,8 @@ def ExpandControlFlow : Pass<"dfg-expand-control-flow", "::mlir::ModuleOp"> {
   let options = [
     ListOption<"feeds", "feeds", "std::string", "NAME=2x3: the shape of a placeholder">,
     Option<"keepsOrder", "keeps-order", "bool", "false", "control edges say what runs before what, and not the place in the block: for exports">,
-    Option<"maxIterations", "max-iterations", "int64_t", "0", "how often a loop runs at most that nothing bounds, but that needs a bound; 0: it is refused">
+    Option<"maxIterations", "max-iterations", "int64_t", "0", "how often a loop runs at most that nothing bounds, but that needs a bound; 0: it is refused">,
+    Option<"batch", "batch", "int64_t", "0", "the size of the whole batch, for loops over its examples whose iterations depend on each other; 0: they are refused">
   ];
 }
 

@@ -277,6 +277,48 @@ def classes_with_a_seed_in_a_loop(i):
     return i.loss_of(h)
 
 
+@case(1, 2, replicas=(1, 2, 4), targets=EVERYWHERE)
+def scan_over_examples(i):
+    """Each example's state is made of the one before it: every replica runs the whole scan, and takes its rows."""
+    tf = i.tf
+    states = tf.scan(lambda h, x: tf.tanh(tf.linalg.matvec(i.m, h) + x), i.x[:, 0], initializer=tf.zeros([SIZE]))
+    return i.loss_of(states)
+
+
+@case(1, 2, replicas=(1, 2, 4))
+def scans_over_examples_of_two_states(i):
+    """A mean that moves along the batch, and how many of its examples lie above it; what is left behind the last."""
+    tf = i.tf
+    rows = tf.tanh(tf.matmul(i.x[:, 0], i.m))
+
+    def step(state, row):
+        mean = 0.8 * state[0] + 0.2 * row
+        return mean, state[1] + tf.cast(row > mean, tf.float32)
+    means, counts = tf.scan(step, rows, initializer=(tf.zeros([SIZE]), tf.zeros([SIZE])))
+    return i.loss_of(rows - means) + tf.reduce_mean(counts[-1] * tf.square(means[-1]))
+
+
+@case(1, 2, replicas=(1, 2, 4))
+def fold_over_examples(i):
+    tf = i.tf
+    folded = tf.foldl(lambda h, x: tf.tanh(0.5 * h + x * i.v), i.x[:, 0], initializer=tf.zeros([SIZE]))
+    return i.loss_of(i.x[:, 1]) + tf.reduce_sum(tf.square(folded))
+
+
+@case(1, 2, replicas=(1, 2, 4))
+def array_of_examples_that_see_the_one_before(i):
+    """Elements by their numbers, the last ones first; nothing is taken of the states but rows of a batch."""
+    tf = i.tf
+    count = tf.shape(i.x)[0]
+
+    def body(k, h, out):
+        h = 0.5 * h + i.x[count - 1 - k, 0] * i.v
+        return k + 1, h, out.write(count - 1 - k, h)
+    out = tf.TensorArray(tf.float32, count, element_shape=[SIZE])
+    _, _, out = tf.while_loop(lambda k, h, out: k < count, body, [0, tf.zeros([SIZE]), out])
+    return i.loss_of(out.stack())
+
+
 @case(1, 2)
 def dynamic_rnn_with_lengths_of_computed_rows(i):
     """The gradient of what the loop reads is a list, which is zero where the loop need not run."""

@@ -40,6 +40,7 @@ void addDistributeStage(mlir::OpPassManager &manager, const CompileOptions &opti
     ExpandControlFlowOptions control;
     control.feeds.assign(options.feeds.begin(), options.feeds.end());
     control.maxIterations = options.maxIterations;
+    control.batch = options.batch;
     manager.addPass(createExpandControlFlow(control));
     manager.addPass(rewrite::createWidenUnsigned());
     manager.addPass(rewrite::createSplitComplex());

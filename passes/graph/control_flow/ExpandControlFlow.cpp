@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/BatchMultiple.h"
 #include "dialects/dist/Dist.h"
 #include "passes/graph/EndpointNodes.h"
 #include "passes/graph/Passes.h"
@@ -41,7 +42,9 @@ struct ExpandControlFlow : impl::ExpandControlFlowBase<ExpandControlFlow> {
     dfg::ShapeContext shapes;
     shapes.setReplicas(dist::getReplicas(getOperation()));
     fixFeeds(graph);
-    return StraightLine(graph, *needed, *steps, shapes, keepsOrder, maxIterations).run();
+    return StraightLine(graph, *needed, *steps, shapes, keepsOrder, maxIterations,
+                        batch / dfg::getBatchMultiple(getOperation()))
+        .run();
   }
 
   static FailureOr<DenseSet<Operation *>> collect(dfg::GraphOp graph, bool initializes) {

@@ -77,7 +77,10 @@ FailureOr<Data> StraightLine::unpack(const Node &node, Value tensor) {
 }
 
 FailureOr<Value> StraightLine::getLength(const Node &, const Container &list) {
-  Value length = list.length ? list.length : list.examples ? list.examples : countElements(list);
+  Value length = list.length     ? list.length
+                 : list.examples ? list.examples
+                 : list.counted  ? list.counted
+                                 : countElements(list);
   return ifMade(length);
 }
 
@@ -121,10 +124,10 @@ FailureOr<Value> StraightLine::pack(const Node &node, const Container &list) {
   // What was taken apart is there as a whole.
   if (auto unpack = values[0].getDefiningOp<dfg::UnpackOp>();
       unpack && llvm::equal(unpack.getParts(), values) && unpack.getAxis() == 0)
-    return unpack.getValue();
+    return uncounted.contains(unpack.getValue()) ? uncounted[unpack.getValue()] : unpack.getValue();
   Value packed = make<dfg::PackOp>(node.name + "/stack", llvm::cast<TensorType>(values[0].getType()).getElementType(),
                                    ValueRange(values), 0);
-  return ifMade(packed);
+  return packed && list.counted ? uncount(node, packed, list.counted) : ifMade(packed);
 }
 
 FailureOr<Value> StraightLine::concatRows(const Node &node, const Container &list) {
@@ -193,7 +196,7 @@ FailureOr<std::shared_ptr<Container>> StraightLine::setAt(const Node &node, cons
     auto resize = node.getAttr<BoolAttr>("resize_if_index_out_of_bounds");
     if (*known >= static_cast<int64_t>(list.elements.size()) && *known < kMaxElements &&
         ((resize && resize.getValue()) || list.grows))
-      changed->elements.resize(*known + 1);
+      changed->elements.resize(*known + 1), changed->counted = {};
     const std::string what =
         "sets element " + std::to_string(*known) + " of a list of " + std::to_string(changed->elements.size());
     if (*known >= 0 && *known < static_cast<int64_t>(changed->elements.size()))
@@ -269,10 +272,13 @@ StraightLine::Results StraightLine::pushBack(Node &node) {
     return fail(node) << "adds to a list whose length depends on data", failure();
   auto longer = copyOf(**list);
   longer->elements.push_back(node.operands[1]);
+  longer->counted = {};
   return Data{Datum(longer)};
 }
 
 StraightLine::Results StraightLine::popBack(Node &node) {
+  if (failed(countOutOperand(node, 0)))
+    return failure();
   FailureOr<const Container *> list = getList(node, 0);
   if (failed(list))
     return failure();
@@ -298,6 +304,8 @@ StraightLine::Results StraightLine::popBack(Node &node) {
 }
 
 StraightLine::Results StraightLine::setItem(Node &node) {
+  if (failed(countOutOperand(node, 0)))
+    return failure();
   FailureOr<const Container *> list = getList(node, 0);
   if (failed(list))
     return failure();
@@ -306,6 +314,8 @@ StraightLine::Results StraightLine::setItem(Node &node) {
 }
 
 StraightLine::Results StraightLine::getItem(Node &node) {
+  if (failed(countOutOperand(node, 0)))
+    return failure();
   FailureOr<const Container *> list = getList(node, 0);
   if (failed(list))
     return failure();
@@ -365,14 +375,14 @@ StraightLine::Results StraightLine::elementShape(Node &node) {
 
 StraightLine::Results StraightLine::resize(Node &node) {
   FailureOr<const Container *> list = getList(node, 0);
-  if (succeeded(list) && (*list)->examples && hasAsMany(**list, node.operands[1].value))
+  if (succeeded(list) && ((*list)->examples || (*list)->counted) && hasAsMany(**list, node.operands[1].value))
     return Data{node.operands[0]};
   FailureOr<int64_t> count = getIndex(node, 1, "a number of elements");
   if (failed(list) || failed(count) || *count < 0)
     return failure();
   auto resized = copyOf(**list);
   resized->elements.resize(*count);
-  resized->length = {};
+  resized->length = resized->counted = {};
   return Data{Datum(resized)};
 }
 
@@ -423,14 +433,14 @@ StraightLine::Results StraightLine::gather(Node &node) {
       node.operands[1].value ? shapes.getConstants(node.operands[1].value) : std::nullopt;
   if (failed(list))
     return failure();
-  if ((*list)->examples && areAll(**list, node.operands[1].value)) {
+  if (((*list)->examples || (*list)->counted) && areAll(**list, node.operands[1].value)) {
     FailureOr<Value> packed = pack(node, **list);
     return failed(packed) ? Results(failure()) : Results(Data{*packed});
   }
   if (!indices)
     return fail(node) << "takes elements by indices that are not known when it is compiled", failure();
   Container taken = **list;
-  taken.length = {};
+  taken.length = taken.counted = {};
   taken.elements.clear();
   for (int64_t index : *indices) {
     if (index < 0 || index >= static_cast<int64_t>((*list)->elements.size()))
@@ -484,6 +494,7 @@ StraightLine::Results StraightLine::concatLists(Node &node) {
   if ((*first)->length || (*second)->length || (*first)->examples || (*second)->examples)
     return fail(node) << "joins lists whose lengths depend on data", failure();
   auto joined = copyOf(**first);
+  joined->counted = {};
   llvm::append_range(joined->elements, (*second)->elements);
   return Data{Datum(joined)};
 }

@@ -27,8 +27,6 @@ using namespace mlir;
 
 namespace distc {
 
-/// As many iterations as a loop can have.
-static constexpr int64_t kMaxIterations = 100'000;
 static constexpr StringRef kTooManyIterations =
     "is a loop of more than 100000 iterations; distc makes straight-line code of loops";
 
@@ -84,7 +82,7 @@ StraightLine::Results StraightLine::whileLoop(Node &node) {
     outermostLoop = node.name;
   LoopVariables variables(*this, loop, node.operands);
   if (Value count = variables.getExampleCount())
-    return runExamples(loop, node.operands, count);
+    return runEach(loop, node.operands, count);
   if (variables.hasMoreThan(kMaxIterations))
     return fail(loop.node) << kTooManyIterations, failure();
   for (const Datum &datum : node.operands) {

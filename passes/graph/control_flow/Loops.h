@@ -17,6 +17,9 @@ inline mlir::Value stripIdentities(mlir::Value value) {
   return value;
 }
 
+/// As often as a loop may run that is written out.
+inline constexpr int64_t kMaxIterations = 100'000;
+
 struct StraightLine::Loop {
   Node &node;
   dfg::FuncOp condition, body;

@@ -38,7 +38,7 @@ bool StraightLine::isSameCount(Value x, Value y) const {
 }
 
 bool StraightLine::hasAsMany(const Container &list, Value count) const {
-  return count && isSameCount(list.examples, count);
+  return count && isSameCount(list.examples ? list.examples : list.counted, count);
 }
 
 bool StraightLine::areNumbers(Value indices, Value count) const {
@@ -47,7 +47,9 @@ bool StraightLine::areNumbers(Value indices, Value count) const {
          isSameCount(range.getLimit(), count);
 }
 
-bool StraightLine::areAll(const Container &list, Value indices) const { return areNumbers(indices, list.examples); }
+bool StraightLine::areAll(const Container &list, Value indices) const {
+  return areNumbers(indices, list.examples ? list.examples : list.counted);
+}
 
 FailureOr<Value> StraightLine::countRows(const Node &node, Value tensor) {
   std::optional<dfg::Dims> sizes = tensor ? shapes.getShape(tensor) : std::nullopt;
@@ -321,6 +323,148 @@ bool findAddends(Value value, Value carried, llvm::function_ref<bool(Value)> dep
 }
 
 } // namespace
+
+FailureOr<Data> StraightLine::unpackExamples(const Node &node, Value all, int64_t count) {
+  std::optional<dfg::Dims> sizes = shapes.getShape(all);
+  SmallVector<int64_t> extents = {count};
+  for (dfg::Dim size : sizes ? ArrayRef(*sizes).drop_front() : ArrayRef<dfg::Dim>())
+    extents.push_back(size.isConstant() ? size.getConstant() : -1);
+  if (!sizes || llvm::is_contained(extents, -1))
+    return fail(node) << "takes the examples of a batch one after the other, which have other sizes that are not known "
+                         "when it is compiled",
+           failure();
+  Value &rows = counted[all];
+  if (!rows)
+    rows = make<dfg::ReshapeOp>(node.name + "/rows", llvm::cast<TensorType>(all.getType()).getElementType(), all,
+                                getVector(builder.getI32Type(), extents));
+  if (!rows)
+    return failure();
+  uncounted[rows] = all;
+  return unpack(node, rows);
+}
+
+FailureOr<Value> StraightLine::uncount(const Node &node, Value rows, Value count) {
+  Type i32 = builder.getI32Type();
+  std::optional<dfg::Dims> sizes = shapes.getShape(rows);
+  SmallVector<int64_t> inner;
+  for (dfg::Dim size : ArrayRef(*sizes).drop_front())
+    inner.push_back(size.isConstant() ? size.getConstant() : -1);
+  if (llvm::is_contained(inner, -1))
+    return fail(node) << "joins elements of which there is one for each example of the batch, whose sizes are not "
+                         "known when it is compiled",
+           failure();
+  if (llvm::cast<TensorType>(count.getType()).getElementType() != i32)
+    count = make<dfg::CastOp>(node.name + "/count", i32, count);
+  Value first = count ? make<dfg::PackOp>(node.name + "/first", i32, ValueRange{count}, 0) : Value();
+  Value shape = first && !inner.empty() ? make<dfg::ConcatV2Op>(node.name + "/sizes", i32,
+                                                                ValueRange{first, getVector(i32, inner)}, getInt32(0))
+                                        : first;
+  return ifMade(shape ? make<dfg::ReshapeOp>(node.name + "/examples",
+                                             llvm::cast<TensorType>(rows.getType()).getElementType(), rows, shape)
+                      : Value());
+}
+
+int64_t StraightLine::countIterations(Value count) const {
+  std::optional<dfg::Dims> size = shapes.getElements(count);
+  return batch > 0 && !keepsOrder && size ? size->front().getScale() * batch : 0;
+}
+
+FailureOr<Datum> StraightLine::countOut(const Datum &list, const Node &node) {
+  const int64_t count = list.container && list.container->examples && !stacks.contains(list.container.get())
+                            ? countIterations(list.container->examples)
+                            : 0;
+  if (iteration || count == 0)
+    return list;
+  const Container &old = *list.container;
+  if (old.elements[0].container || !old.own.isUnset())
+    return fail(node) << "takes the examples of a batch one after the other, and a list of lists of them", failure();
+  auto known = std::make_shared<Container>(old);
+  known->examples = {};
+  known->counted = old.examples;
+  known->elements.assign(count, Datum());
+  if (old.elements[0].value) {
+    FailureOr<Datum> all = spread(old, node);
+    FailureOr<Data> rows = failed(all) ? FailureOr<Data>(failure()) : unpackExamples(node, all->value, count);
+    if (failed(rows))
+      return failure();
+    known->elements = *rows;
+  }
+  kept.push_back(list.container);
+  kept.push_back(known);
+  auto before = countedOut.find(&old);
+  const Container *origin = before == countedOut.end() ? &old : before->second;
+  countedOut[known.get()] = origin;
+  return Datum(std::shared_ptr<const Container>(known));
+}
+
+LogicalResult StraightLine::countOutOperand(Node &node, unsigned operand) {
+  FailureOr<Datum> known = countOut(node.operands[operand], node);
+  if (succeeded(known))
+    node.operands[operand] = *known;
+  return success(succeeded(known));
+}
+
+/// What every replica computes on the whole batch: its rows are gathered, and each takes its own of what follows.
+StraightLine::Results StraightLine::runEach(Loop &loop, Data state, Value count) {
+  const int64_t iterations = countIterations(count);
+  if (iteration || iterations == 0)
+    return runExamples(loop, state, count);
+  // Should no operation on all examples do, nothing of what was tried is to be left.
+  auto stacksBefore = stacks;
+  auto selectedBefore = selected;
+  auto conjunctionsBefore = conjunctions, comparisonsBefore = comparisons;
+  auto unpackedBefore = unpacked;
+  auto packedBefore = packed;
+  auto lastDrawsBefore = lastDraws;
+  auto accessesBefore = accesses;
+  const size_t effectsAtFirst = effects.size(), firstMade = made.size();
+  Iteration *outer = iteration;
+  SmallVector<Diagnostic> said;
+  auto runAll = [&] {
+    ScopedDiagnosticHandler keep(builder.getContext(), [&](Diagnostic &diagnostic) {
+      said.push_back(std::move(diagnostic));
+      return success();
+    });
+    return runExamples(loop, state, count);
+  };
+  if (Results all = runAll(); succeeded(all) || iterations > kMaxIterations) {
+    for (Diagnostic &diagnostic : said)
+      builder.getContext()->getDiagEngine().emit(std::move(diagnostic));
+    return all;
+  }
+  iteration = outer;
+  emitRemark(loop.node.getLoc()) << "node '" << loop.node.name << "' is a loop over the examples of a batch, "
+                                 << iterations
+                                 << " of them, with iterations that no operation on all of them does: each replica "
+                                    "runs them one after the other";
+  stacks = std::move(stacksBefore);
+  selected = std::move(selectedBefore);
+  conjunctions = std::move(conjunctionsBefore);
+  comparisons = std::move(comparisonsBefore);
+  unpacked = std::move(unpackedBefore);
+  packed = std::move(packedBefore);
+  lastDraws = std::move(lastDrawsBefore);
+  accesses = std::move(accessesBefore);
+  effects.truncate(effectsAtFirst);
+  ofOneExample.insert(made.begin() + firstMade, made.end());
+
+  for (Datum &datum : state) {
+    FailureOr<Datum> known = countOut(datum, loop.node);
+    if (failed(known))
+      return failure();
+    datum = *known;
+  }
+  for (int64_t number = 0; number < iterations; ++number) {
+    Results next = call(loop.node, loop.body, state, loop.prefix(number));
+    if (failed(next))
+      return failure();
+    if (next->size() != state.size())
+      return fail(loop.node) << "has a body with " << next->size() << " results for " << state.size() << " variables",
+             failure();
+    state = std::move(*next);
+  }
+  return state;
+}
 
 StraightLine::Results StraightLine::runExamples(Loop &loop, Data state, Value count) {
   const Node &node = loop.node;

@@ -88,10 +88,10 @@ bool StraightLine::isControlFlow(Operation *op) {
 // ---- The graph ------------------------------------------------------------------------------------------------------
 
 StraightLine::StraightLine(dfg::GraphOp graph, const DenseSet<Operation *> &needed, const DenseSet<Operation *> &steps,
-                           dfg::ShapeContext &shapes, bool keepsOrder, int64_t maxIterations)
+                           dfg::ShapeContext &shapes, bool keepsOrder, int64_t maxIterations, int64_t batch)
     : graph(graph), needed{needed, {}}, shapes(shapes), symbols(graph->getParentOfType<ModuleOp>()),
       builder(graph.getContext()), fixedRows(dfg::findFixedBatch(graph)), steps(steps), keepsOrder(keepsOrder),
-      maxIterations(maxIterations) {
+      maxIterations(maxIterations), batch(batch) {
   top.inPlace = true;
   for (Operation &op : graph.getBody().front())
     if (StringRef name = dfg::getNodeName(&op); !name.empty()) {

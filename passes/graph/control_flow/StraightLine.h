@@ -80,6 +80,9 @@ struct Container {
   /// stack: `elements` are what each example has added, in order.
   mlir::Value examples;
   Datum own;
+  /// Of a list with an element for each example that is known element by element, of as many as the whole batch has
+  /// (runEach): how many, a scalar, as the graph has it.
+  mlir::Value counted;
   /// One of two optionals, which may hold tensors that have nothing to do with each other: those that either branch of
   /// a condition leaves to its own gradient.
   mlir::Value predicate;
@@ -126,10 +129,11 @@ public:
   /// `needed`: what endpoints need; other nodes are passed over. `keepsOrder`: control edges, and not the place in the
   /// block, say what runs before what.
   /// `steps`: those of them that a training step runs. `maxIterations`: of loops that nothing bounds and that need a
-  /// bound; 0 where none is given.
+  /// bound; 0 where none is given. `batch`: what the symbol of the batch's size is of the whole batch; 0 where that is
+  /// not known.
   StraightLine(dfg::GraphOp graph, const llvm::DenseSet<mlir::Operation *> &needed,
                const llvm::DenseSet<mlir::Operation *> &steps, dfg::ShapeContext &shapes, bool keepsOrder = false,
-               int64_t maxIterations = 0);
+               int64_t maxIterations = 0, int64_t batch = 0);
 
   llvm::LogicalResult run();
 
@@ -322,6 +326,21 @@ private:
   };
   /// Runs a loop with an iteration for each of `count` examples, as operations on all of them.
   Results runExamples(Loop &loop, Data state, mlir::Value count);
+  /// The same where iterations depend on each other: of as many as the whole batch has, one after the other.
+  Results runEach(Loop &loop, Data state, mlir::Value count);
+  /// A list with an element for each example, element by element; others, and where it is not known how many examples
+  /// there are, as they are.
+  llvm::FailureOr<Datum> countOut(const Datum &list, const Node &node);
+  /// The same of an operand of which one element is taken or set, by its number.
+  llvm::LogicalResult countOutOperand(Node &node, unsigned operand);
+  /// Of a tensor array.
+  llvm::LogicalResult countOutArray(Node &node, unsigned flow);
+  /// How many `count` is of the whole batch; 0 where that is not known.
+  int64_t countIterations(mlir::Value count) const;
+  /// The rows of all examples, each by itself.
+  llvm::FailureOr<Data> unpackExamples(const Node &node, mlir::Value all, int64_t count);
+  /// As many rows as the whole batch has, as rows of the batch.
+  llvm::FailureOr<mlir::Value> uncount(const Node &node, mlir::Value rows, mlir::Value count);
   /// Whether `count` is the batch's size, or a multiple of it: lists of so many are not known element by element.
   bool countsExamples(mlir::Value count) const;
   bool isSameCount(mlir::Value x, mlir::Value y) const;
@@ -470,8 +489,11 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> chosenResults;
   /// The effects before the node with control flow that is being evaluated.
   size_t effectsBefore = 0;
+  /// What a list was before it was known element by element, and a tensor of all examples before its rows were counted.
+  llvm::DenseMap<const Container *, const Container *> countedOut;
+  llvm::DenseMap<mlir::Value, mlir::Value> counted, uncounted;
   const bool keepsOrder;
-  const int64_t maxIterations;
+  const int64_t maxIterations, batch;
   /// Of a variable: who has written it under a condition, and who has read it under one since.
   struct Accesses {
     mlir::Attribute write;

@@ -51,9 +51,14 @@ StraightLine::Results StraightLine::arrayGradient(Node &node) {
   Datum flow = node.operands[1];
   auto gradients = std::make_shared<Container>(**handle);
   size_t size = flow.container ? flow.container->elements.size() : (*handle)->elements.size();
+  if (flow.container && flow.container->counted) {
+    gradients->examples = {};
+    gradients->counted = flow.container->counted;
+  }
   gradients->elements.assign(std::max(size, (*handle)->elements.size()), Datum());
   gradients->like = {};
-  gradients->arrayOf = *handle;
+  auto known = countedOut.find(*handle);
+  gradients->arrayOf = known == countedOut.end() ? *handle : known->second;
   gradients->source = name;
   gradients->accumulates = true;
   // Elements of an array that was written know their shape.
@@ -77,7 +82,15 @@ FailureOr<const Container *> StraightLine::getArray(Node &node, unsigned flow) {
   return getList(node, flow);
 }
 
+LogicalResult StraightLine::countOutArray(Node &node, unsigned flow) {
+  const Container *handle = node.operands[0].container.get();
+  const bool isHandle = handle && handle->accumulates && !isOf(node.operands[flow], *handle);
+  return countOutOperand(node, isHandle ? 0 : flow);
+}
+
 StraightLine::Results StraightLine::arrayWrite(Node &node) {
+  if (failed(countOutArray(node, 3)))
+    return failure();
   FailureOr<const Container *> array = getArray(node, 3);
   if (failed(array))
     return failure();
@@ -105,6 +118,8 @@ StraightLine::Results StraightLine::arrayWrite(Node &node) {
 }
 
 StraightLine::Results StraightLine::arrayRead(Node &node) {
+  if (failed(countOutArray(node, 2)))
+    return failure();
   FailureOr<const Container *> array = getArray(node, 2);
   if (failed(array))
     return failure();
@@ -120,10 +135,11 @@ StraightLine::Results StraightLine::arrayGather(Node &node) {
   std::optional<SmallVector<int64_t>> indices =
       node.operands[1].value ? shapes.getConstants(node.operands[1].value) : std::nullopt;
   Container taken = **array;
-  if (taken.examples && areAll(taken, node.operands[1].value)) {
+  if ((taken.examples || taken.counted) && areAll(taken, node.operands[1].value)) {
     FailureOr<Value> packed = pack(node, taken);
     return failed(packed) ? Results(failure()) : Results(Data{*packed});
   }
+  taken.counted = {};
   if (indices) {
     taken.elements.clear();
     for (int64_t index : *indices) {
@@ -151,7 +167,10 @@ StraightLine::Results StraightLine::arrayScatter(Node &node) {
         (*array)->accumulates ? add(old, node.operands[2], node) : FailureOr<Datum>(node.operands[2]);
     return failed(rows) ? Results(failure()) : Results(Data{Datum(makeExamples(**array, (*array)->examples, *rows))});
   }
-  FailureOr<Data> parts = failed(array) ? FailureOr<Data>(failure()) : unpack(node, node.operands[2].value);
+  const bool isCounted = succeeded(array) && (*array)->counted && areAll(**array, node.operands[1].value);
+  FailureOr<Data> parts = failed(array) ? FailureOr<Data>(failure())
+                          : isCounted   ? unpackExamples(node, node.operands[2].value, (*array)->elements.size())
+                                        : unpack(node, node.operands[2].value);
   if (failed(parts))
     return failure();
   std::optional<SmallVector<int64_t>> indices = shapes.getConstants(node.operands[1].value);
@@ -168,7 +187,7 @@ StraightLine::Results StraightLine::arrayScatter(Node &node) {
     if (index < 0)
       return fail(node) << "sets element " << index << " of an array", failure();
     if (index >= static_cast<int64_t>(changed->elements.size()))
-      changed->elements.resize(index + 1);
+      changed->elements.resize(index + 1), changed->counted = {};
     Datum &element = changed->elements[index];
     FailureOr<Datum> item = changed->accumulates ? add(element, part, node) : FailureOr<Datum>(part);
     if (failed(item))
@@ -205,7 +224,9 @@ StraightLine::Results StraightLine::arraySize(Node &node) {
   FailureOr<const Container *> array = getArray(node, 1);
   if (failed(array))
     return failure();
-  Value count = (*array)->examples ? (*array)->examples : countElements(**array);
+  Value count = (*array)->examples  ? (*array)->examples
+                : (*array)->counted ? (*array)->counted
+                                    : countElements(**array);
   return count ? Results(Data{count}) : Results(failure());
 }
 

@@ -468,13 +468,22 @@ def test_as_many_of_the_examples_as_a_number_says(tmp_path):
     np.testing.assert_allclose(distc.compile(exported, batch=8, replicas=2).train(data, 1).state["w"], expected, rtol=1e-5)
 
 
-def test_a_loop_in_which_an_example_needs_another_is_refused(tmp_path):
-    def step(state, batch):
-        return state, jax.lax.scan(lambda c, row: (jnp.tanh(c + row.sum() * state["w"]), None), jnp.float32(0), batch["x"])[0]
+def test_a_loop_in_which_an_example_needs_another(tmp_path):
+    def loss(w, x):
+        last, states = jax.lax.scan(lambda c, row: (jnp.tanh(0.5 * c + row.sum() * w),) * 2, jnp.float32(0), x)
+        return (states ** 2).mean() + last
 
-    exported = distc.jax.export(step, {"w": jnp.float32(1)}, {"x": np.ones((4, 4), "f")}, tmp_path / "step.mlir")
-    with pytest.raises(distc.CompileError, match="iterations depend on each other"):
-        distc.compile(exported, batch=4)
+    def step(state, batch):
+        value, gradient = jax.value_and_grad(loss)(state["w"], batch["x"])
+        return {"w": state["w"] - 0.1 * gradient}, value
+
+    state, data = {"w": jnp.float32(1)}, {"x": np.sin(np.arange(16, dtype="f")).reshape(4, 4)}
+    exported = distc.jax.export(step, state, data, tmp_path / "step.mlir")
+    for replicas in (1, 2):
+        result = distc.compile(exported, batch=4, replicas=replicas).train(data, 2)
+        expected = jax.jit(step)(jax.jit(step)(state, data)[0], data)
+        np.testing.assert_allclose(result.state["w"], expected[0]["w"], rtol=1e-5)
+        np.testing.assert_allclose(result.losses[1], expected[1], rtol=1e-5)
 
 
 def with_prints(w, x):
