@@ -1144,6 +1144,26 @@ def hashed_buckets(make):
 
 
 @program
+def keyed_buckets(make):
+    """Integers hashed with a key, as Hashing has them with a salt, and crossed with others, as HashedCrossing has them."""
+    table, w = make.weights("table", 7, 5, scale=0.5), make.weights("w", 5)
+
+    def step(x, y, ids, labels, *_):
+        powers = tf.constant([0, 1, -37, 1234567, -12345678, 98765432, 100000000007, -31415926535897932, 838861313035456567], tf.int64)
+        wide = powers * tf.cast(ids, tf.int64)[:, None]
+        with tf.GradientTape() as tape:
+            near = tf.reduce_mean(tf.gather(table, tf.strings.to_hash_bucket_strong(tf.strings.as_string(wide), 7, [133, -137])), 1)
+            one = tf.gather(table, tf.strings.to_hash_bucket_strong(tf.strings.as_string(ids - 5), 7, [42, 42]))
+            crossed = tf.sparse.cross_hashed([ids[:, None], labels[:, None], wide[:, 8:]], 7)
+            both = tf.gather(table, tf.reshape(tf.sparse.to_dense(crossed), [-1]))
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.tanh(near + one + both), w) - y))
+        for variable, gradient in zip((table, w), tape.gradient(loss, [table, w])):
+            variable.assign_sub(0.5 * tf.convert_to_tensor(gradient))
+        return loss
+    return make.step(step)
+
+
+@program
 def rows_by_their_slots(make):
     """Adagrad on rows as tf_keras spells it out: distinct rows, divided by what their slots are then."""
     table, w = make.weights("table", IDS + 1, 4, scale=0.5), make.weights("w", 4)

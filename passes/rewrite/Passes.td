@@ -64,7 +64,7 @@ def ReadTables : Pass<"dfg-read-tables", "::mlir::ModuleOp"> {
 }
 
 def HashIntegers : Pass<"dfg-hash-integers", "::mlir::ModuleOp"> {
-  let summary = "Buckets of integers by the hash of their decimal digits are arithmetic";
+  let summary = "Buckets of integers by the hash of their decimal digits, or of several of them, are arithmetic";
   let description = [{
     Keras' Hashing and the feature column `categorical_column_with_hash_bucket` write integers as strings, whose hash (FarmHash's Fingerprint64) says the bucket. The digits,
     the bytes that the hash reads and the hash are nodes of 64-bit integers here, element by element like any others.
@@ -74,7 +74,7 @@ def HashIntegers : Pass<"dfg-hash-integers", "::mlir::ModuleOp"> {
     // becomes
     %digit = dfg.truncate_mod %ids, %ten : (tensor<?xi64>, tensor<i64>) -> tensor<?xi64> // and so on
     ```
-    Hashes of other strings, and keyed ones, stay.
+    So is the keyed hash (SipHash-2-4) of a Hashing with a salt, and HashedCrossing's of columns of integers. Hashes of other strings stay.
   }];
 }
 
