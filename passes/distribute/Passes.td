@@ -531,6 +531,42 @@ def DistFormRowUpdates : Pass<"dist-form-row-updates", "mlir::ModuleOp"> {
   let dependentDialects = ["::distc::dfg::DFGDialect", "::distc::dist::DISTDialect"];
 }
 
+def DistFormTableUpdates : Pass<"dist-form-table-updates", "mlir::ModuleOp"> {
+  let summary = "Rules of servers' tables that change all rows, and are spelled out with their slots, are updates of both";
+  let description = [{
+    TensorFlow spells Adam out for sparse gradients: the slots decay as a whole, the gradient's rows are added to them, and the table changes by an expression of what the
+    slots are then. Where a server holds the table, that expression becomes the rule of a `dist.update` of the table and its slots, which leaves the slots as they are,
+    and a decay one of the slot. So slots are split as the table is, and whoever owns a shard of it needs nothing of the others'.
+
+    The expression may read slots of the table's type that the step writes by assignments and by rows alone, scalars and constants; anything else leaves all as it is.
+
+    Before:
+    ```mlir
+    dfg.assign %m, %decayed
+    dfg.scatter_add %m, %ids, %rows
+    %now = dfg.read_variable %m
+    %step = dfg.mul %now, %rate
+    dist.update %table, %step {has_gradient} : ... {
+    ^bb0(%o: f32, %g: f32):
+      %n = arith.subf %o, %g : f32
+      dist.yield %n : f32
+    }
+    ```
+    After:
+    ```mlir
+    dist.update %m, %beta { ... }
+    dfg.scatter_add %m, %ids, %rows
+    dist.update %table, %m, %rate : ... {
+    ^bb0(%o: f32, %now: f32, %r: f32):
+      %step = arith.mulf %now, %r : f32
+      %n = arith.subf %o, %step : f32
+      dist.yield %n, %now : f32, f32
+    }
+    ```
+  }];
+  let dependentDialects = ["::distc::dist::DISTDialect", "::mlir::arith::ArithDialect", "::mlir::math::MathDialect"];
+}
+
 def DistKeepInStep : Pass<"dist-keep-in-step", "mlir::ModuleOp"> {
   let summary = "Has replicas take every step together, where the strategy only lets them be apart";
   let description = [{

@@ -25,6 +25,9 @@ static void buildPipeline(mlir::OpPassManager &manager, const DistributeOptions 
   apply.servers = options.servers;
   apply.oneProcessPerReplica = options.oneProcessPerReplica;
   manager.addPass(createDistApplyStrategy(apply));
+  // It asks which tables servers hold; slots are split as their tables are. Devices have all of both.
+  if (options.formUpdates && !inStep)
+    manager.addPass(createDistFormTableUpdates());
   // What comes after knows shards only, as variables of their own.
   manager.addPass(createDistPartitionVariables());
   if (inStep)

@@ -21,7 +21,7 @@ BUILDERS = ("PS", "PSLoadBalancing", "RoundRobinPS", "HashPS", "PartitionedPS", 
 MODELS = ("mlp-adam", "mlp-momentum-ref", "mlp-clip", "mlp-sum", "mlp-rmsprop-centered-ref", "convnet-momentum", "embedding-adam",
           "embedding-adagrad-ref")
 # A process a replica: gradients go to their owners, and values come from them.
-PROCESSES = ("mlp-adam", "mlp-clip", "embedding-adagrad-ref")
+PROCESSES = ("mlp-adam", "mlp-clip", "embedding-adagrad-ref", "embedding-adam")
 ROUND_TRIP = "mlp-adam"
 
 

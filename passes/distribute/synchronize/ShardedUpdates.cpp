@@ -25,6 +25,8 @@ struct Candidate {
   /// Of rows: nobody else needs the variable, and these nodes read rows of it.
   bool isTable = false;
   SmallVector<Operation *> gathers;
+  /// Of a table whose rule is spelled out: what changes its slots alone (a decay of all rows, rows that are added).
+  SmallVector<Operation *> ofSlots;
 };
 
 class Sharder {
@@ -39,6 +41,10 @@ public:
 
   void run() {
     readHandles();
+    for (Operation &op : block)
+      if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+          update && policies.get(getUpdatedVariable(update)).owner)
+        slotUpdates.insert_range(findSlotUpdates(update));
     for (Operation &op : block)
       if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
         consider(update);
@@ -113,13 +119,36 @@ private:
     const SyncPolicy &policy = policies.get(name);
     // Rows that are added to a table are the rule of gradient descent.
     const bool isRule = update.isOptimizerUpdate() || (policy.owner && update.getIndicesOperand() >= 0);
-    if ((policy.shardedStage == 0 && !policy.owner) || policy.place || !isRule || !isInStep(update))
+    if ((policy.shardedStage == 0 && !policy.owner) || policy.place || !isRule || !isInStep(update) ||
+        slotUpdates.contains(update))
       return;
     Candidate candidate{update, name, {}, policy.owner, {}};
     if (std::string why = findObstacle(candidate); !why.empty())
       (policy.owner ? leftToAll : leftWhole).push_back("'" + name.str() + "': " + why);
     else
       candidates.push_back(std::move(candidate));
+  }
+
+  /// What else of the step changes slots of an update that leaves them to it, and nothing besides.
+  SmallVector<Operation *> findSlotUpdates(dfg::UpdateInterface update) {
+    llvm::SetVector<Operation *> found;
+    llvm::SmallSetVector<llvm::StringRef, 4> slots;
+    for (unsigned operand : ArrayRef(update.getWrittenOperands()).drop_front())
+      if (auto handle = dfg::getVariableHandle(update->getOperand(operand)))
+        slots.insert(handle.getVariable());
+    for (llvm::StringRef slot : slots)
+      for (Operation *user : users[slot]) {
+        auto other = llvm::dyn_cast<dfg::UpdateInterface>(user);
+        if (!other || other == update || !isInStep(user) || (llvm::isa<dfg::AssignOp>(user) && !isInStepAsKnown(user)))
+          continue;
+        const bool isOfSlots = llvm::all_of(other.getWrittenOperands(), [&](unsigned operand) {
+          auto handle = dfg::getVariableHandle(user->getOperand(operand));
+          return handle && slots.contains(handle.getVariable());
+        });
+        if (isOfSlots && llvm::all_of(user->getResults(), [](Value result) { return result.use_empty(); }))
+          found.insert(user);
+      }
+    return found.takeVector();
   }
 
   /// Why the update cannot be split; empty where it can.
@@ -129,6 +158,9 @@ private:
       if (!candidate.owner)
         return "its gradient is sparse";
       candidate.isTable = true;
+    } else if (candidate.owner) {
+      candidate.ofSlots = findSlotUpdates(update);
+      candidate.isTable = !candidate.ofSlots.empty();
     }
     dfg::VariableOp variable = variables.lookup(candidate.variable);
     auto type = variable ? llvm::dyn_cast<RankedTensorType>(variable.getType()) : RankedTensorType();
@@ -245,8 +277,8 @@ private:
   Operation *findReader(llvm::StringRef slot, const Candidate &candidate) {
     for (Operation *user : users[slot]) {
       // A share's type is another than the whole's, also where nothing runs.
-      if (user == candidate.update || (candidate.owner && !isNeeded(user)) ||
-          llvm::isa<dfg::IsInitializedOp, dfg::IdentityOp>(user))
+      if (user == candidate.update || llvm::is_contained(candidate.ofSlots, user) ||
+          (candidate.owner && !isNeeded(user)) || llvm::isa<dfg::IsInitializedOp, dfg::IdentityOp>(user))
         continue;
       if (llvm::isa<dfg::AssignOp>(user) && !isInStepAsKnown(user))
         continue;
@@ -325,6 +357,8 @@ private:
   /// The owner alone has the table and its slots; of others' rows it is asked.
   void giveTableToOwner(Candidate &candidate) {
     candidate.update->setAttr(dist::kPlaceAttr, candidate.owner);
+    for (Operation *update : candidate.ofSlots)
+      update->setAttr(dist::kPlaceAttr, candidate.owner);
     variables.lookup(candidate.variable)->setAttr(dist::kPlaceAttr, candidate.owner);
     for (llvm::StringRef slot : candidate.slots)
       variables.lookup(slot)->setAttr(dist::kPlaceAttr, candidate.owner);
@@ -487,6 +521,7 @@ private:
   SmallVector<Candidate> candidates;
   llvm::MapVector<Operation *, Scattered> scattered;
   SmallVector<std::pair<Operation *, std::pair<Value, llvm::StringRef>>> updated;
+  llvm::DenseSet<Operation *> slotUpdates; // which belong to the update of another variable
   std::vector<std::string> leftWhole, leftToAll, reducedWhole;
   unsigned gathers = 0;
 };

@@ -79,8 +79,10 @@ FailureOr<drt::KernelOp> RangeKernel::build(ModuleOp module, StringRef name) {
   }
   dfg::ScalarBuilder s(b, op->getLoc());
   SmallVector<Value> results = update.emitUpdate(s, elements);
+  // What a rule only reads (a slot that is updated by itself) is there already.
   for (auto [variable, value] : llvm::zip(variables, results))
-    memref::StoreOp::create(b, value, buffers[variable.first], i);
+    if (value != elements[variable.first])
+      memref::StoreOp::create(b, value, buffers[variable.first], i);
   b.setInsertionPointToEnd(body);
   drt::ReturnOp::create(b);
   return function;

@@ -131,3 +131,66 @@ module @proxy attributes {dist.strategy = #dist.strategy<"">} {
     dfg.scatter_sub %table, %ids, %square : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
   }
 }
+
+// -----
+
+// A rule that changes all rows, spelled out with a slot that decays and to which rows are added: all of it is the owner's.
+// CHECK-LABEL: @spelled_out
+module @spelled_out attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, dist.sync = #dist.sync<server>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
+  // CHECK: dfg.variable @m : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>}
+  dfg.variable @m : tensor<9x4xf32>
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
+    %m = dfg.var_handle @m : !dfg.ref<tensor<9x4xf32>>
+    // CHECK: %[[X:.*]] = dist.pull_rows %{{.*}}[%{{.*}}] from <"worker" 1>
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK: dist.update %{{.*}} {dist.place = #dist.place<"worker" 1>}
+    dist.update %m : !dfg.ref<tensor<9x4xf32>> {
+    ^bb0(%old: f32):
+      %half = arith.constant 0.5 : f32
+      %decayed = arith.mulf %old, %half : f32
+      dist.yield %decayed : f32
+    }
+    // CHECK: dfg.scatter_add {{.*}} {dist.place = #dist.place<"worker" 1>}
+    dfg.scatter_add %m, %ids, %square : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+    // CHECK: dist.update %{{.*}}, %{{.*}} {dist.place = #dist.place<"worker" 1>}
+    dist.update %table, %m : !dfg.ref<tensor<9x4xf32>>, !dfg.ref<tensor<9x4xf32>> {
+    ^bb0(%old: f32, %now: f32):
+      %new = arith.subf %old, %now : f32
+      dist.yield %new, %now : f32, f32
+    }
+    // CHECK-NOT: dist.all_gather_variables
+  }
+}
+
+// -----
+
+// Where something else computes with the slot, every worker has all of it.
+// CHECK-LABEL: @slot_of_a_fetch
+module @slot_of_a_fetch attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.sync = #dist.sync<server>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
+  dfg.variable @m : tensor<9x4xf32>
+  dfg.graph attributes {fetches = ["norm:0"]} {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
+    %m = dfg.var_handle @m : !dfg.ref<tensor<9x4xf32>>
+    // CHECK-NOT: dist.place
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    dfg.scatter_add %m, %ids, %square : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+    dist.update %table, %m : !dfg.ref<tensor<9x4xf32>>, !dfg.ref<tensor<9x4xf32>> {
+    ^bb0(%old: f32, %now: f32):
+      %new = arith.subf %old, %now : f32
+      dist.yield %new, %now : f32, f32
+    }
+    %value = dfg.read_variable %m : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32>
+    %norm = dfg.l2_loss %value : (tensor<9x4xf32>) -> tensor<f32> loc("norm")
+  }
+}
