@@ -218,6 +218,10 @@ private:
           return;
         for (const auto &[name, handle] : decay.handles)
           if (!llvm::is_contained(slots, name)) {
+            // What a slot is made of is the table's slot as well, so that both are split and placed alike.
+            if (!handle.getDefiningOp()->isBeforeInBlock(op))
+              return;
+            expression.handles.try_emplace(name, handle);
             slots.push_back(name);
             isSparse |= hasRows(name);
           }

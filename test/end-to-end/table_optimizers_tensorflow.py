@@ -1,0 +1,109 @@
+"""Tables on servers under TensorFlow's optimizers, of tf1 and of tf_keras: a process a replica, each with its shards alone. Losses and last variables are TensorFlow's of one
+device, and the plan says that no task holds a table or a slot of it whole.
+
+  table_optimizers_tensorflow.py [NAME…]
+"""
+import re
+import sys
+
+import numpy as np
+
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_losses, skip
+
+ROWS, WIDTH, BATCH, STEPS = 40, 3, 8, 5
+# Rules that read rows of a slot: every task has all of it.
+WHOLE = ("keras RMSprop", "keras Adamax", "keras Nadam")
+
+
+def optimizers(tf1, keras):
+    legacy = keras.optimizers.legacy
+    return {
+        "tf1 SGD": lambda: tf1.train.GradientDescentOptimizer(0.1),
+        "tf1 Momentum": lambda: tf1.train.MomentumOptimizer(0.1, 0.9),
+        "tf1 Nesterov": lambda: tf1.train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+        "tf1 Adagrad": lambda: tf1.train.AdagradOptimizer(0.1),
+        "tf1 Adadelta": lambda: tf1.train.AdadeltaOptimizer(0.5),
+        "tf1 RMSProp": lambda: tf1.train.RMSPropOptimizer(0.05, momentum=0.5, centered=True),
+        "tf1 Ftrl": lambda: tf1.train.FtrlOptimizer(0.1),
+        "tf1 Adam": lambda: tf1.train.AdamOptimizer(0.05),
+        "keras SGD": lambda: legacy.SGD(0.1, momentum=0.9),
+        "keras Adagrad": lambda: legacy.Adagrad(0.1),
+        "keras Adam": lambda: legacy.Adam(0.05, epsilon=1e-3),
+        "keras Adam, amsgrad": lambda: legacy.Adam(0.05, epsilon=1e-3, amsgrad=True),
+        "keras RMSprop": lambda: legacy.RMSprop(0.05, epsilon=1e-3),
+        "keras RMSprop, momentum": lambda: legacy.RMSprop(0.05, momentum=0.5, centered=True, epsilon=1e-3),
+        "keras Adamax": lambda: legacy.Adamax(0.05, epsilon=1e-3),
+        "keras Nadam": lambda: legacy.Nadam(0.05, epsilon=1e-3),
+        "keras Ftrl": lambda: legacy.Ftrl(0.1),
+    }
+
+
+def build(tf1, make):
+    """A table and a dense layer; what is fed for all steps."""
+    rng = np.random.default_rng(3)
+    tf1.reset_default_graph()
+    tf1.set_random_seed(1)
+    ids = tf1.placeholder(tf1.int32, [None, 2], "ids")
+    y = tf1.placeholder(tf1.float32, [None], "y")
+    table = tf1.get_variable("table", [ROWS, WIDTH], initializer=tf1.random_uniform_initializer(-1, 1, seed=5), use_resource=True)
+    kernel = tf1.get_variable("kernel", [2 * WIDTH, 1], initializer=tf1.random_uniform_initializer(-1, 1, seed=6), use_resource=True)
+    rows = tf1.reshape(tf1.nn.embedding_lookup(table, ids), [-1, 2 * WIDTH])
+    loss = tf1.reduce_mean(tf1.square(tf1.reshape(rows @ kernel, [-1]) - y), name="loss")
+    optimizer = make()
+    if hasattr(optimizer, "minimize") and "tf_keras" not in type(optimizer).__module__ and "keras" not in type(optimizer).__module__:
+        train = optimizer.minimize(loss, global_step=tf1.train.get_or_create_global_step())
+    else:
+        train = optimizer.get_updates(loss, [table, kernel])
+        train = tf1.group(*train)
+    train = tf1.group(train, name="train")
+    feeds = {"ids": rng.integers(0, ROWS, (STEPS * BATCH, 2)).astype(np.int32), "y": rng.standard_normal(STEPS * BATCH).astype(np.float32)}
+    return loss, train, {"ids": ids, "y": y}, feeds
+
+
+def trains(tf1, make, strategy, servers, is_whole):
+    loss, train, placeholders, feeds = build(tf1, make)
+    with Folder() as folder, tf1.Session() as session:
+        session.run(tf1.global_variables_initializer())
+        saver = tf1.train.Saver()
+        saver.save(session, str(folder / "init.ckpt"))
+        tf1.train.export_meta_graph(str(folder / "graph.meta"), saver_def=saver.as_saver_def())
+        np.savez(folder / "feeds.npz", **feeds)
+        losses = [session.run([loss, train], {placeholders[name]: array[i * BATCH:(i + 1) * BATCH] for name, array in feeds.items()})[0] for i in range(STEPS)]
+        variables = {variable.op.name: session.run(variable) for variable in tf1.global_variables()}
+        must([DISTC, "compile", folder / "graph.meta", "--train-op", "train", "--loss", loss.name, "--no-init", "--strategy", strategy, "--ps", servers, "--replicas", 2,
+              "--one-process-per-replica", "--batch", BATCH, "-o", folder / "train"])
+        must([folder / "train", "--data", folder / "feeds.npz", "--steps", STEPS, "--restore", folder / "init.ckpt", "--log-json", folder / "log.jsonl",
+              "--export-npz", folder / "final.npz", "--collectives=network"])
+        plan = must([folder / "train", "--plan", "--collectives=network"]).stdout
+        got = read_losses(folder / "log.jsonl")
+        found = [] if np.allclose(got, losses, rtol=1e-4) else [f"losses {got}, not {losses}"]
+        with np.load(folder / "final.npz") as file:
+            for name, want in variables.items():
+                if name in file and not np.allclose(file[name], want, rtol=1e-4, atol=1e-5):
+                    found.append(f"variable {name} is {np.max(np.abs(file[name] - want)):.1e} off")
+        # What has the table's shape, or a shard's, is in one task.
+        held = [line for line in plan.splitlines() if re.search(rf"\((\d+), {WIDTH}\) ", line) and "alone" not in line]
+        if bool(held) != is_whole:
+            found.append("whole in every task: " + "; ".join(held) if held else "no task holds all of it")
+        return found
+
+
+def main():
+    need_tools()
+    tf1, tf = need_tensorflow()
+    try:
+        import tf_keras as keras
+    except ImportError:
+        skip("needs tf-keras: pip install tf-keras")
+    tf1.disable_eager_execution()
+    checks = Checks()
+    for i, (name, make) in enumerate(optimizers(tf1, keras).items()):
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
+        strategy, servers = (("PartitionedPS", 2), ("PSLoadBalancing", 2), ("UnevenPartitionedPS", 3))[i % 3]
+        checks.check(f"{name}, {strategy}", trains, tf1, make, strategy, servers, name in WHOLE)
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()
