@@ -217,6 +217,50 @@ def DRT_MatmulSumOp : DRT_Placed<"matmul_sum", [DRT_Scope<"matmul">, Pure, DRT_A
   let arguments = !con((ins Variadic<DRT_Tensor>:$a, Variadic<DRT_Tensor>:$b), placed);
   let results = (outs DRT_Tensor:$result);
 }
+// Tensors of an attention are [batch, tokens, heads, size], as the layers before and behind it have them.
+class DRT_Attends<string mnemonic> : DRT_Placed<mnemonic, [DRT_Scope<"matmul">, Pure, DRT_AccessInterface, DRT_ProductInterface]> {
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Elements are multiplied as they are.
+    ::mlir::StringAttr getPrecisionAttr() { return {}; }
+    void setPrecisionAttr(::mlir::StringAttr) {}
+    /// Multiplications and additions of all its products.
+    int64_t getProductOperations();
+  }];
+}
+def DRT_AttentionOp : DRT_Attends<"attention"> {
+  let summary = "softmax(scale * query key^T + bias) value, of each head, without its scores in memory";
+  let description = [{
+    For GPUs. Elements are bfloat16, `[batch, tokens, heads, size]`; scores, their exponentials' sums and the output's are float32, the exponentials that
+    `value` is multiplied with bfloat16. `bias`, of float32, is `[batch, heads, queries, keys]`, each of them or 1. `log_sum_exp` is a number for each row of scores,
+    `[batch, heads, queries]`: from it the gradient makes the row's probabilities again. Dao et al., FlashAttention, 2022, algorithm 1.
+
+    ```mlir
+    %output, %sums = drt.attention %q, %k, %v {scale = 0.125 : f32} : (...) -> (tensor<2x512x16x64xbf16>, tensor<2x16x512xf32>)
+    ```
+  }];
+  let arguments = !con((ins DRT_Tensor:$query, DRT_Tensor:$key, DRT_Tensor:$value, Optional<DRT_Tensor>:$bias, F32Attr:$scale), placed);
+  let results = (outs DRT_Tensor:$output, DRT_Tensor:$log_sum_exp);
+}
+def DRT_AttentionQueryGradientOp : DRT_Attends<"attention_query_gradient"> {
+  let summary = "The gradient of an attention's query, without its probabilities in memory";
+  let description = [{
+    `dots` is for each row of scores the sum of output times its gradient, which is that of probabilities times their gradients (FlashAttention, appendix B.4).
+  }];
+  let arguments = !con((ins DRT_Tensor:$query, DRT_Tensor:$key, DRT_Tensor:$value, Optional<DRT_Tensor>:$bias, DRT_Tensor:$log_sum_exp,
+                            DRT_Tensor:$output_grad, DRT_Tensor:$output, F32Attr:$scale), placed);
+  let results = (outs DRT_Tensor:$query_grad, DRT_Tensor:$dots);
+}
+def DRT_AttentionKeyValueGradientOp : DRT_Attends<"attention_key_value_gradient"> {
+  let summary = "The gradients of an attention's key and value, without its probabilities in memory";
+  let description = [{
+    Beside `drt.attention_query_gradient`, which gives it `dots`: each has for a thread's results what all of the others' rows add to them, so that no two
+    threads add to one element, and sums have a fixed order. It makes scores and their gradients once more for that.
+  }];
+  let arguments = !con((ins DRT_Tensor:$query, DRT_Tensor:$key, DRT_Tensor:$value, Optional<DRT_Tensor>:$bias, DRT_Tensor:$log_sum_exp,
+                            DRT_Tensor:$output_grad, DRT_Tensor:$dots, F32Attr:$scale), placed);
+  let results = (outs DRT_Tensor:$key_grad, DRT_Tensor:$value_grad);
+}
 class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic, [DRT_Convolves, DRT_Scope<"conv">, Pure, DRT_AccessInterface, DRT_ProductInterface]> {
   let hasVerifier = 1;
   // The C descriptor's numbers: n h w c kh kw k oh ow stride_h stride_w dilation_h dilation_w pad_top pad_left pad_bottom pad_right groups.

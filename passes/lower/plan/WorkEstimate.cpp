@@ -15,6 +15,7 @@
 #include "passes/lower/gpu/Schedule.h"
 #include "passes/lower/plan/Addresses.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -192,6 +193,10 @@ Work WorkEstimate::operator()(Operation *op) {
   else if (auto sum = dyn_cast<drt::MatmulSumOp>(op))
     for (auto [a, b] : llvm::zip(sum.getA(), sum.getB()))
       work.products += countMatmul(a, getColumns(b, /*transposed=*/false));
+  else if (llvm::isa<drt::AttentionOp, drt::AttentionQueryGradientOp, drt::AttentionKeyValueGradientOp>(op))
+    work.products = llvm::TypeSwitch<Operation *, int64_t>(op)
+                        .Case<drt::AttentionOp, drt::AttentionQueryGradientOp, drt::AttentionKeyValueGradientOp>(
+                            [](auto attention) { return attention.getProductOperations(); });
   else if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
     work.products = countMatmul(update.getA(), getColumns(update.getB(), update.getTransposeB()));
   else if (auto conv = op->getAttrOfType<DenseI64ArrayAttr>("descriptor"); conv && conv.size() == 18)
