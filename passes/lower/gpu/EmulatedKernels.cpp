@@ -162,6 +162,8 @@ private:
           declare("drt_emulated_shuffle", i32, {i32, i32, i32, i32, i32}),
           {builder.getInt32(*mode), call->getArgOperand(0), bits, call->getArgOperand(2), call->getArgOperand(3)});
       value = builder.CreateBitCast(value, call->getType());
+    } else if (call->getIntrinsicID() == Intrinsic::nvvm_mma_m16n8k16_row_col_bf16) {
+      value = multiply(builder, call);
     } else if (call->getIntrinsicID() == Intrinsic::nvvm_barrier_cta_sync_aligned_all) {
       builder.CreateCall(declare("drt_emulated_barrier", builder.getVoidTy(), {}));
     } else if (call->getCalledFunction()->getName().starts_with("llvm.nvvm.")) {
@@ -174,6 +176,31 @@ private:
       call->replaceAllUsesWith(value);
     call->eraseFromParent();
     return Error::success();
+  }
+
+  // Fragments go to the emulator in memory: four words of the left matrix, two of the right one, four sums.
+  Value *multiply(IRBuilder<> &builder, IntrinsicInst *call) {
+    constexpr unsigned kLeft = 4, kRight = 2, kSums = 4;
+    BasicBlock &entry = call->getFunction()->getEntryBlock();
+    IRBuilder<> atEntry(&entry, entry.begin());
+    auto reserve = [&](Type *element, unsigned count) { return atEntry.CreateAlloca(ArrayType::get(element, count)); };
+    Type *f32 = builder.getFloatTy();
+    Value *memory[] = {reserve(i32, kLeft), reserve(i32, kRight), reserve(f32, kSums)};
+    auto place = [&](unsigned which, Type *element, unsigned i) {
+      return builder.CreateConstInBoundsGEP1_64(element, memory[which], i);
+    };
+    for (unsigned i = 0; i < kLeft + kRight + kSums; ++i) {
+      const unsigned which = i < kLeft ? 0 : i < kLeft + kRight ? 1 : 2;
+      Value *given = call->getArgOperand(i);
+      builder.CreateStore(given,
+                          place(which, given->getType(), i - (which > 0 ? kLeft : 0) - (which > 1 ? kRight : 0)));
+    }
+    Type *pointer = builder.getPtrTy();
+    builder.CreateCall(declare("drt_emulated_multiply", builder.getVoidTy(), {pointer, pointer, pointer}), memory);
+    Value *result = PoisonValue::get(call->getType());
+    for (unsigned i = 0; i < kSums; ++i)
+      result = builder.CreateInsertValue(result, builder.CreateLoad(f32, place(2, f32, i)), i);
+    return result;
   }
 
   // A function of libdevice, `name` without its prefix, is the C library's of that name, or made here.

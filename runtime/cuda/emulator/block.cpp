@@ -9,6 +9,7 @@
 #include "cuda/emulator/failure.h"
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <random>
 #include <string>
@@ -126,10 +127,46 @@ bool BlockRunner::releaseWarp(int first) {
   return true;
 }
 
+// Lanes that all have come to a product get their part of it, and go on.
+bool BlockRunner::multiplyWarp(int first) {
+  if (first + warp > static_cast<int>(threads_.size()))
+    return false;
+  const Thread *thread = &threads_[static_cast<size_t>(first)];
+  for (int lane = 0; lane < warp; ++lane)
+    if (thread[lane].state != State::Multiply)
+      return false;
+  constexpr int rows = 16, columns = 8, depth = 16;
+  const auto element = [](uint32_t pair, int which) {
+    return std::bit_cast<float>(which == 0 ? pair << 16 : pair & 0xffff0000u);
+  };
+  float left[rows][depth], right[depth][columns];
+  for (int lane = 0; lane < warp; ++lane) {
+    const int group = lane / 4, pair = lane % 4 * 2;
+    for (int which = 0; which < 2; ++which) {
+      for (int i = 0; i < 4; ++i)
+        left[group + i % 2 * 8][pair + i / 2 * 8 + which] = element(thread[lane].left[i], which);
+      for (int i = 0; i < 2; ++i)
+        right[pair + i * 8 + which][group] = element(thread[lane].right[i], which);
+    }
+  }
+  for (int lane = 0; lane < warp; ++lane)
+    for (int i = 0; i < 4; ++i) {
+      const int row = lane / 4 + i / 2 * 8, column = lane % 4 * 2 + i % 2;
+      float sum = 0;
+      for (int k = 0; k < depth; ++k)
+        sum += left[row][k] * right[k][column];
+      thread[lane].sums[i] += sum;
+    }
+  for (int i : order_)
+    if (i >= first && i < first + warp)
+      resume(i);
+  return true;
+}
+
 bool BlockRunner::release() {
   bool any = false;
   for (int first = 0; first < static_cast<int>(threads_.size()); first += warp)
-    any = releaseWarp(first) || any;
+    any = releaseWarp(first) || multiplyWarp(first) || any;
   if (any)
     return true;
   for (const Thread &thread : threads_)
@@ -146,7 +183,7 @@ void BlockRunner::run(int64_t block, uint64_t seed) {
     blockId_[d] = static_cast<unsigned>(block % shape_.grid[d]);
     block /= shape_.grid[d];
   }
-  threads_.assign(static_cast<size_t>(shape_.threads()), Thread{State::Waiting, nullptr, 0, 0, 0});
+  threads_.assign(static_cast<size_t>(shape_.threads()), Thread{.state = State::Waiting});
   order_ = shuffled(shape_.threads(), seed);
   started_ = 0;
   runner = this;
@@ -161,7 +198,9 @@ void BlockRunner::run(int64_t block, uint64_t seed) {
                         std::to_string(std::count_if(threads_.begin(), threads_.end(), waits(State::Barrier))) +
                         " at a barrier, " +
                         std::to_string(std::count_if(threads_.begin(), threads_.end(), waits(State::Shuffle))) +
-                        " at a shuffle, " + std::to_string(std::count_if(threads_.begin(), threads_.end(), done)) +
+                        " at a shuffle, " +
+                        std::to_string(std::count_if(threads_.begin(), threads_.end(), waits(State::Multiply))) +
+                        " at a product, " + std::to_string(std::count_if(threads_.begin(), threads_.end(), done)) +
                         " have ended");
     }
   if (!beyond_.empty())
@@ -196,6 +235,14 @@ uint32_t BlockRunner::shuffle(int mode, uint32_t mask, uint32_t value, uint32_t 
   return thread.value;
 }
 
+void BlockRunner::multiply(const uint32_t *left, const uint32_t *right, float *sums) {
+  Thread &thread = threads_[static_cast<size_t>(running_)];
+  thread.left = left;
+  thread.right = right;
+  thread.sums = sums;
+  waitAs(State::Multiply);
+}
+
 uint32_t BlockRunner::readRegister(int which) const {
   if (which == DRT_EMULATED_LANEID)
     return static_cast<uint32_t>(running_ % warp);
@@ -215,6 +262,9 @@ uint32_t BlockRunner::readRegister(int which) const {
 extern "C" {
 uint32_t drt_emulated_register(int32_t which) { return BlockRunner::current().readRegister(which); }
 void drt_emulated_barrier(void) { BlockRunner::current().barrier(); }
+void drt_emulated_multiply(const uint32_t *left, const uint32_t *right, float *sums) {
+  BlockRunner::current().multiply(left, right, sums);
+}
 void *drt_emulated_beyond(int32_t argument, int64_t offset, int64_t size, int64_t bytes) {
   return BlockRunner::current().beyond(argument, offset, size, bytes);
 }

@@ -42,16 +42,20 @@ public:
   uint32_t readRegister(int which) const;
   void barrier() { waitAs(State::Barrier); }
   uint32_t shuffle(int mode, uint32_t mask, uint32_t value, uint32_t lane, uint32_t clamp);
+  void multiply(const uint32_t *left, const uint32_t *right, float *sums);
   void *beyond(int argument, int64_t offset, int64_t size, int64_t bytes);
 
 private:
-  enum class State : uint8_t { Waiting, Running, Barrier, Shuffle, Done };
+  enum class State : uint8_t { Waiting, Running, Barrier, Shuffle, Multiply, Done };
   struct Thread {
     State state;
     Fiber *fiber;
     uint32_t value; // given to a shuffle, then what came of it
     uint32_t mask;  // of the lanes that take part
     int source;     // lane
+    // Fragments that are multiplied.
+    const uint32_t *left, *right;
+    float *sums;
   };
   static void fiberBody(void *runner);
   void startRest();
@@ -61,6 +65,7 @@ private:
   unsigned threadId(int dimension) const;
   bool shuffles(int first, uint32_t mask) const;
   bool releaseWarp(int first);
+  bool multiplyWarp(int first);
 
   KernelFunction kernel_;
   LaunchShape shape_;

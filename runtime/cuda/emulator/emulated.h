@@ -43,6 +43,11 @@ void drt_emulated_barrier(void);
 enum { DRT_EMULATED_UP = 0, DRT_EMULATED_DOWN = 1, DRT_EMULATED_INDEX = 2, DRT_EMULATED_BUTTERFLY = 3 };
 uint32_t drt_emulated_shuffle(int32_t mode, uint32_t mask, uint32_t value, uint32_t lane, uint32_t clamp);
 
+// mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 of PTX's ISA: a lane's fragments of the left matrix (4 words, two
+// bfloat16 each), of the right one (2 words) and of the sums (4 float32), to which the product is added. Returns when
+// all lanes of the warp have called it.
+void drt_emulated_multiply(const uint32_t *left, const uint32_t *right, float *sums);
+
 // A thread accesses `size` bytes at `offset` of argument `argument`, which has `bytes`: the kernel fails when the block
 // has ended. Gives memory for the access that no other one sees.
 void *drt_emulated_beyond(int32_t argument, int64_t offset, int64_t size, int64_t bytes);

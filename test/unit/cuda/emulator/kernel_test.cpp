@@ -1,6 +1,7 @@
 // Kernels: threads of a block that wait for each other, launches of all shapes, and what is refused.
 #include "test/unit/cuda/emulator/kernels.h"
 
+#include <bit>
 #include <numeric>
 
 using namespace drt::cuda;
@@ -50,6 +51,38 @@ TEST_CASE("lanes of a warp exchange values") {
     REQUIRE(sum[i] == i / 32 * 32 * 32 + 31 * 16);
     REQUIRE(shift[i] == (i % 8 == 7 ? i : i + 1)); // the own value beyond the segment
   }
+}
+
+TEST_CASE("a warp multiplies matrices of bfloat16") {
+  Device device;
+  Kernels kernels;
+  const auto toBf16 = [](int value) {
+    return static_cast<uint16_t>(std::bit_cast<uint32_t>(static_cast<float>(value)) >> 16);
+  };
+  std::vector<uint16_t> left(16 * 16), right(16 * 8);
+  std::vector<float> sums(16 * 8), want(16 * 8);
+  for (int i = 0; i < 16 * 16; ++i)
+    left[static_cast<size_t>(i)] = toBf16(i % 13 - 6);
+  for (int i = 0; i < 16 * 8; ++i) {
+    right[static_cast<size_t>(i)] = toBf16(i % 11 - 5);
+    const int row = i / 8, column = i % 8;
+    sums[static_cast<size_t>(i)] = want[static_cast<size_t>(i)] = static_cast<float>(i);
+    for (int k = 0; k < 16; ++k)
+      want[static_cast<size_t>(i)] += static_cast<float>(((row * 16 + k) % 13 - 6) * ((k * 8 + column) % 11 - 5));
+  }
+  Array<uint16_t> a(device, left), b(device, right);
+  Array<float> c(device, sums);
+  ok(kernels.launch("multiply", 1, 32, device.stream, {a.address, b.address, c.address}));
+  REQUIRE(c.read() == want);
+}
+
+TEST_CASE("half a warp multiplies nothing") {
+  Device device;
+  Kernels kernels;
+  Array<uint16_t> a(device, std::vector<uint16_t>(16 * 16)), b(device, std::vector<uint16_t>(16 * 8));
+  Array<float> c(device, std::vector<float>(16 * 8));
+  ok(kernels.launch("multiply", 1, 16, device.stream, {a.address, b.address, c.address}));
+  REQUIRE(driver().cuStreamSynchronize(device.stream) == CUDA_ERROR_LAUNCH_FAILED);
 }
 
 TEST_CASE("a launch has three dimensions") {

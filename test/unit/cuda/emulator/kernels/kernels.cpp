@@ -53,6 +53,32 @@ void shift(void **parameters) {
   x = drt_emulated_shuffle(DRT_EMULATED_DOWN, ~0u, x, 1, 0x1800 | 31);
 }
 
+// sums[16, 8] += left[16, 16] right[16, 8], elements of bfloat16 but for the sums: a warp, by the formulas of PTX's ISA
+// for the elements of fragments.
+extern const int32_t multiply_parameters = 3;
+void multiply(void **parameters) {
+  const auto *left = argument<const uint16_t>(parameters, 0), *right = argument<const uint16_t>(parameters, 1);
+  auto *sums = argument<float>(parameters, 2);
+  const uint32_t lane = drt_emulated_register(DRT_EMULATED_LANEID), group = lane >> 2, inGroup = lane % 4;
+  uint32_t a[4] = {}, b[2] = {};
+  for (uint32_t i = 0; i < 8; ++i) {
+    const uint32_t row = i < 2 || (4 <= i && i < 6) ? group : group + 8;
+    const uint32_t column = inGroup * 2 + (i & 1) + (i < 4 ? 0 : 8);
+    a[i / 2] |= static_cast<uint32_t>(left[row * 16 + column]) << i % 2 * 16;
+  }
+  for (uint32_t i = 0; i < 4; ++i) {
+    const uint32_t row = inGroup * 2 + (i & 1) + (i < 2 ? 0 : 8);
+    b[i / 2] |= static_cast<uint32_t>(right[row * 8 + group]) << i % 2 * 16;
+  }
+  float c[4];
+  const auto place = [&](uint32_t i) { return (i < 2 ? group : group + 8) * 8 + inGroup * 2 + (i & 1); };
+  for (uint32_t i = 0; i < 4; ++i)
+    c[i] = sums[place(i)];
+  drt_emulated_multiply(a, b, c);
+  for (uint32_t i = 0; i < 4; ++i)
+    sums[place(i)] = c[i];
+}
+
 // Half of the block waits for what the other half, at a shuffle, never comes to.
 extern const int32_t deadlock_parameters = 1;
 void deadlock(void **) {
