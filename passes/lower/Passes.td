@@ -676,6 +676,24 @@ def ExpandAroundTransposes : Pass<"drt-expand-around-transposes", "::distc::drt:
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def AttentionKernels : Pass<"drt-attention-kernels", "::mlir::ModuleOp"> {
+  let summary = "An attention and its gradients become launches of kernels that matrix units compute";
+  let description = [{
+    Places stay. A kernel has 64 rows of a head a block, 16 a warp, and goes through the other side's rows; products are `nvvm.mma.sync` of bfloat16, added up in
+    float32.
+
+    ```mlir
+    %o, %sums = drt.attention %q, %k, %v {at = array<i64: 0, 4096>, scale = 0.25 : f32} : ...
+    ```
+    becomes
+    ```mlir
+    %o, %sums = drt.launch @attention_forward_0(%q, %k, %v) {at = array<i64: 0, 4096>} : ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect", "::mlir::memref::MemRefDialect",
+                           "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
 def ReadInPlace : Pass<"drt-read-in-place", "::distc::drt::EntryOp"> {
   let summary = "A variable is not copied to be read, where nothing updates it in between";
   let description = [{

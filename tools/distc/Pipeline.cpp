@@ -126,6 +126,7 @@ void addLowerStage(mlir::OpPassManager &manager, const CompileOptions &options, 
 }
 
 void addImagesStage(mlir::OpPassManager &manager, const CompileOptions &options, const Target &target) {
+  manager.addPass(createAttentionKernels());
   manager.addPass(createScheduleForGpu());
   buildLowerGpuKernelsPipeline(manager);
   MakeImagesOptions images;

@@ -6,6 +6,7 @@
 #include "passes/lower/gpu/ThreadWriter.h"
 #include "passes/lower/gpu/ControlFlow.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -98,10 +99,14 @@ Value ThreadWriter::search(Value buffer, Value begin, Value length, int64_t most
   return found;
 }
 
-Value ThreadWriter::addShared(int64_t size, Type element) {
+Value ThreadWriter::addShared(int64_t size, Type element, int64_t alignment) {
   auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace());
-  return kernel.addWorkgroupAttribution(MemRefType::get({size}, element, MemRefLayoutAttrInterface(), space),
-                                        b.getLoc());
+  Value memory =
+      kernel.addWorkgroupAttribution(MemRefType::get({size}, element, MemRefLayoutAttrInterface(), space), b.getLoc());
+  if (alignment)
+    kernel.setWorkgroupAttributionAttr(static_cast<int>(kernel.getNumWorkgroupAttributions()) - 1,
+                                       LLVM::LLVMDialect::getAlignAttrName(), b.getI64IntegerAttr(alignment));
+  return memory;
 }
 
 void ThreadWriter::barrier() { gpu::BarrierOp::create(b); }

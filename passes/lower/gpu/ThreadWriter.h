@@ -72,8 +72,8 @@ public:
   Value search(Value buffer, Value begin, Value length, int64_t most, int64_t size,
                llvm::function_ref<Value(Value element)> isBefore);
 
-  /// Memory of the block.
-  Value addShared(int64_t size, mlir::Type element);
+  /// Memory of the block; `alignment` in bytes, where elements are accessed several at once.
+  Value addShared(int64_t size, mlir::Type element, int64_t alignment = 0);
   void barrier();
 
 private:
