@@ -676,6 +676,28 @@ def ExpandAroundTransposes : Pass<"drt-expand-around-transposes", "::distc::drt:
   let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def FuseAttention : Pass<"drt-fuse-attention", "::distc::drt::EntryOp"> {
+  let summary = "Products of queries with keys, softmax and products with values become one attention, and so do their gradients";
+  let description = [{
+    For GPUs. Where matrices are of bfloat16 (`drt-set-precision`) and heads have a size of 16, 32, ... 128, scores and probabilities, of tokens x tokens for
+    each head, need not go to memory: what is made of them is `drt.attention`, and beside it `drt.attention_query_gradient` and
+    `drt.attention_key_value_gradient`. Softmax, its gradient, a factor and what is added to scores (a mask) are found by what they compute, however the graph spells it. Only where nothing else reads scores,
+    probabilities or their gradients: a graph that fetches them, drops some of them at random, or learns what it adds stays as it is. Transpositions of heads
+    and tokens around it go.
+
+    ```mlir
+    %s = drt.matmul %q, %k {transpose_b} : (tensor<2x4x64x16xbf16>, tensor<2x4x64x16xbf16>) -> tensor<2x4x64x64xbf16>
+    %p = ... softmax of 0.25 * %s ...
+    %o = drt.matmul %p, %v : (tensor<2x4x64x64xbf16>, tensor<2x4x64x16xbf16>) -> tensor<2x4x64x16xbf16>
+    ```
+    becomes, with what %q, %k and %v are transpositions of,
+    ```mlir
+    %o, %sums = drt.attention %q, %k, %v {scale = 0.25 : f32} : (tensor<2x64x4x16xbf16>, ...) -> (tensor<2x64x4x16xbf16>, tensor<2x4x64xf32>)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def AttentionKernels : Pass<"drt-attention-kernels", "::mlir::ModuleOp"> {
   let summary = "An attention and its gradients become launches of kernels that matrix units compute";
   let description = [{

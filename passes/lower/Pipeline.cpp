@@ -64,6 +64,8 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   entries.addPass(createSetPrecision({precision, /*device=*/true}));
   entries.addPass(createExpandAroundTransposes());
   entries.addPass(createEliminateCommonSubexpressions());
+  // Equal values are one, and each operation is still for itself.
+  entries.addPass(createFuseAttention());
   // To write an element to memory takes a chip as long as some 80 instructions: an erf, done by each of three readers.
   FuseElementwiseOptions fusion;
   fusion.maxRepeated = 40;

@@ -1,0 +1,127 @@
+"""Attentions in one kernel (drt-fuse-attention) on the emulated GPU: their losses and gradients are TensorFlow's to bfloat16's rounding, for any number of
+tokens, size of heads and mask; and what reads probabilities elsewhere has no such kernel, and the same numbers.
+
+  attention_tensorflow.py [NAME...]
+"""
+import re
+import sys
+
+import numpy as np
+
+from support import BIN, DISTC, Checks, Folder, must, need_tensorflow, need_tools, skip, trained
+
+# Name: batch, queries, keys, heads, size of a head, mask; attentions and their gradients in the step, attentions in the evaluation.
+CASES = {
+    "one tile": (2, 64, 64, 2, 32, None, 3, 1),
+    "fewer tokens than a warp has": (3, 5, 5, 1, 16, None, 3, 1),
+    "a tile and a part": (1, 70, 70, 2, 64, None, 3, 1),
+    "more keys than queries": (2, 18, 130, 1, 48, None, 3, 1),
+    "heads of 128": (1, 33, 80, 1, 128, None, 3, 1),
+    "keys that a mask leaves out": (3, 20, 70, 2, 16, "keys", 3, 1),
+    "a mask of all": (2, 70, 70, 1, 16, "all", 3, 1),
+    "later tokens left out": (2, 40, 40, 2, 16, "later", 3, 1),
+    "a sum that is learned": (2, 24, 24, 1, 16, "learned", 0, 1),
+    "heads of 24": (2, 20, 20, 1, 24, None, 0, 0),
+    "probabilities that the loss reads": (2, 20, 20, 2, 16, "read", 0, 0),
+}
+BF16 = 8e-3  # of gradients: what is left of some roundings to 8 bits, where queries, keys and values need none
+
+
+def build(tf, batch, queries, keys, heads, size, mask):
+    rng = np.random.RandomState(3)
+    width = 24
+    x, y = tf.placeholder(tf.float32, [None, queries, width], "x"), tf.placeholder(tf.float32, [None, keys, width], "y")
+    want = tf.placeholder(tf.float32, [None, queries, heads * size], "want")
+    grid = lambda *sizes: rng.randint(-12, 13, sizes) / 8  # noqa: E731
+    data = {"x": grid(batch, queries, width), "y": grid(batch, keys, width), "want": rng.randn(batch, queries, heads * size)}
+
+    def project(of, tokens, name, scale):
+        # Of one column each: exact in bfloat16.
+        kernel = np.zeros([width, heads * size], np.float32)
+        kernel[rng.randint(0, width, heads * size), np.arange(heads * size)] = scale
+        kernel = tf.get_variable(name, initializer=kernel)
+        flat = tf.matmul(tf.reshape(of, [-1, width]), kernel)
+        return tf.transpose(tf.reshape(flat, [-1, tokens, heads, size]), [0, 2, 1, 3])
+
+    # Scores of some units: probabilities are far from equal.
+    query, key, value = project(x, queries, "query", 2), project(y, keys, "key", 1), project(y, keys, "value", 1)
+    scores = tf.matmul(query, key, transpose_b=True) * size**-0.5
+    if mask == "keys":
+        kept = tf.placeholder(tf.float32, [None, keys], "kept")
+        data["kept"] = (np.arange(keys) < rng.randint(1, keys, [batch, 1])).astype(np.float32)
+        scores += (1 - kept[:, None, None, :]) * -1e9
+    elif mask == "all":
+        scores += tf.placeholder(tf.float32, [None, heads, queries, keys], "added")
+        data["added"] = rng.randn(batch, heads, queries, keys) * 3
+    elif mask == "later":
+        scores += np.triu(np.full([queries, keys], -np.inf, np.float32), 1)
+    elif mask == "learned":
+        scores += tf.get_variable("bias", initializer=rng.randn(heads, queries, keys).astype(np.float32))
+    probabilities = tf.nn.softmax(scores)
+    mixed = tf.reshape(tf.transpose(tf.matmul(probabilities, value), [0, 2, 1, 3]), [-1, queries, heads * size])
+    out = tf.get_variable("out", initializer=(rng.randn(heads * size, heads * size) * 0.3).astype(np.float32))
+    mixed = tf.reshape(tf.matmul(tf.reshape(mixed, [-1, heads * size]), out), [-1, queries, heads * size])
+    loss = tf.reduce_mean((mixed - want) ** 2)
+    if mask == "read":
+        loss += tf.reduce_mean(probabilities**2)
+    return loss, {name: array.astype(np.float32) for name, array in data.items()}
+
+
+def check(tf, flags, replicas, batch, queries, keys, heads, size, mask, in_step, in_eval):
+    batch *= replicas
+    with Folder() as folder, tf.Graph().as_default() as graph:
+        loss, data = build(tf, batch, queries, keys, heads, size, mask)
+        train = tf.train.GradientDescentOptimizer(1.0).minimize(loss)
+        init = tf.global_variables_initializer()
+        meta = tf.train.export_meta_graph(graph=graph, saver_def=tf.train.Saver().saver_def)
+        for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
+            meta.collection_def[key].node_list.value[:] = [node.name]
+        (folder / "graph.meta").write_bytes(meta.SerializeToString(deterministic=True))
+        with tf.Session() as session:
+            session.run(init)
+            names = [variable.op.name for variable in tf.global_variables()]
+            before = session.run(tf.global_variables())
+            want_loss, _ = session.run([loss, train], {name + ":0": array for name, array in data.items()})
+            after = session.run(tf.global_variables())
+        np.savez(folder / "data.npz", **data)
+        command = [DISTC, "compile", folder / "graph.meta", "--batch", batch, "--replicas", replicas, "--target", "cuda:emulated", *flags]
+        plan = must([*command, "--emit=drt", "-o", "-"]).stdout
+        found = []
+        for entry, expected in (("step", in_step), ("eval", in_eval)):
+            body = plan[plan.index(f'drt.entry "{entry}"'):]
+            count = len(re.findall(r"= drt\.attention", body[:body.index("\n  }")]))
+            if count != (expected if "bf16" in flags else 0):
+                found.append(f"{count} attentions and gradients of it in {entry}")
+        must([*command, "-o", folder / "train"])
+        (got_loss,), variables = trained(folder / "train", folder / "data.npz", 1)
+        most = BF16 if "bf16" in flags else 1e-3
+        if not abs(got_loss - want_loss) <= most * abs(want_loss):
+            found.append(f"the loss is {got_loss}, not {want_loss}")
+        for name, old, new in zip(names, before, after):
+            apart = np.linalg.norm(variables[name] - new) / np.linalg.norm(new - old)
+            if "-v" in sys.argv:
+                print(name, apart)
+            if not apart <= most:
+                found.append(f"the gradient of {name} is {apart:.1e} apart")
+        return found
+
+
+def main():
+    tf, _ = need_tensorflow()
+    tf.disable_eager_execution()
+    tf.enable_resource_variables()
+    need_tools(DISTC)
+    if not (BIN.parent / "lib" / "drt-cuda-emulated.link").exists():
+        skip("needs the emulated GPU, which is built where the CUDA toolkit is")
+    checks = Checks()
+    wanted = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
+    for number, (name, case) in enumerate(CASES.items()):
+        if not wanted or name in wanted:
+            checks.check(name, check, tf, ["--precision", "bf16"], 1 + number % 2, *case)
+    if not wanted:
+        checks.check("float32", check, tf, ["--precision", "fp32"], 1, *CASES["one tile"])
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()
