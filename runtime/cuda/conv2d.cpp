@@ -75,6 +75,18 @@ struct Candidate {
   size_t workspace;
 };
 
+// cuDNN 9 has statuses that say why it does not support something, in classes of thousands.
+bool isOf(cudnnStatus_t status, cudnnStatus_t category) { return CUDNN_STATUS_CATEGORY(status) == category; }
+bool isUnsupported(cudnnStatus_t status) { return isOf(status, CUDNN_STATUS_NOT_SUPPORTED); }
+
+/// `bytes`, or none where the library refuses the algorithm. Throws where it is the library that fails.
+std::optional<size_t> sizeIf(cudnnStatus_t status, const size_t &bytes, const char *function) {
+  if (isUnsupported(status) || isOf(status, CUDNN_STATUS_BAD_PARAM))
+    return std::nullopt;
+  check(status, function);
+  return bytes;
+}
+
 // A faster algorithm is not worth so much of the device's memory.
 constexpr size_t workspaceCap = size_t(1) << 30;
 
@@ -138,7 +150,7 @@ public:
             static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), library(replica), libraryBytes_, &zero, output_.get(),
             output, bias_.get(), bias, activation_.get(), output_.get(), output);
       });
-      if (status != CUDNN_STATUS_NOT_SUPPORTED || chosen_)
+      if (!isUnsupported(status) || chosen_)
         return check(status, "cudnnConvolutionBiasActivationForward");
       apart_ = true;
     }
@@ -197,7 +209,7 @@ private:
       return call(*chosen_);
     for (const Candidate &candidate : candidates_) {
       const cudnnStatus_t status = call(candidate.algorithm);
-      if (status == CUDNN_STATUS_NOT_SUPPORTED)
+      if (isUnsupported(status))
         continue;
       chosen_ = candidate.algorithm;
       return status;
@@ -269,10 +281,6 @@ private:
     }
   }
 
-  static std::optional<size_t> sizeIf(cudnnStatus_t status, size_t bytes) {
-    return status == CUDNN_STATUS_SUCCESS ? std::optional(bytes) : std::nullopt;
-  }
-
   void chooseForward(cudnnHandle_t handle) {
     std::array<cudnnConvolutionFwdAlgoPerf_t, 8> found;
     int count = 0;
@@ -288,7 +296,7 @@ private:
       return sizeIf(cudnn().cudnnGetConvolutionForwardWorkspaceSize(
                         handle, imageDescriptor_.get(), filter_.get(), convolution_.get(), output_.get(),
                         static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), &bytes),
-                    bytes);
+                    bytes, "cudnnGetConvolutionForwardWorkspaceSize");
     });
   }
 
@@ -304,7 +312,7 @@ private:
       return sizeIf(cudnn().cudnnGetConvolutionBackwardDataWorkspaceSize(
                         handle, filter_.get(), output_.get(), convolution_.get(), imageDescriptor_.get(),
                         static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm), &bytes),
-                    bytes);
+                    bytes, "cudnnGetConvolutionBackwardDataWorkspaceSize");
     });
   }
 
@@ -320,7 +328,7 @@ private:
       return sizeIf(cudnn().cudnnGetConvolutionBackwardFilterWorkspaceSize(
                         handle, imageDescriptor_.get(), output_.get(), convolution_.get(), filter_.get(),
                         static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm), &bytes),
-                    bytes);
+                    bytes, "cudnnGetConvolutionBackwardFilterWorkspaceSize");
     });
   }
 

@@ -200,7 +200,7 @@ void DeviceReplica::capture(const drt_entry &entered, int set, Captured &into) {
   // Also after a failure: the stream would stay captured.
   CUgraph made = nullptr;
   const CUresult status = driver().cuStreamEndCapture(stream, &made);
-  const Graph graph(made);
+  Graph graph(made);
   if (thrown)
     std::rethrow_exception(thrown);
   check(status, "cuStreamEndCapture");
@@ -209,6 +209,8 @@ void DeviceReplica::capture(const drt_entry &entered, int set, Captured &into) {
   check(driver().cuGraphInstantiateWithFlags(&exec, made, CUDA_GRAPH_INSTANTIATE_FLAG_USE_NODE_PRIORITY),
         "cuGraphInstantiateWithFlags");
   into.graph = GraphExec(exec);
+  // While it holds collectives NCCL would not come to an end.
+  check(driver().cuGraphDestroy(graph.release()), "cuGraphDestroy");
 }
 
 void DeviceReplica::enqueueEntry(const drt_entry &entered, int set) {
@@ -326,7 +328,6 @@ bool DeviceReplica::idle() {
 
 void DeviceReplica::close() {
   device_.makeCurrent();
-  dropGraphs();
   nccl.close();
 }
 

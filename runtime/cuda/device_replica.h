@@ -74,7 +74,9 @@ public:
   NcclRank nccl;
   SharedDevice *shared = nullptr; // instead of NCCL; not owned
 
-  /// Ends: nothing is under way, and all replicas of the task come here together.
+  /// Ends the graphs. False: the driver keeps some, and NCCL would wait for ever for the collectives in them.
+  bool dropGraphs() noexcept;
+  /// Ends: nothing is under way, no graph is left, and all replicas of the task come here together.
   void close();
   /// The communicator, for who aborts those of all replicas: nothing here uses it any more. Null: there is none, or the
   /// device has failed, and an abort would wait for ever.
@@ -128,7 +130,6 @@ private:
   bool leaves(const drt_entry &entry);
   void capture(const drt_entry &entry, int set, Captured &into);
   void enqueueEntry(const drt_entry &entry, int set);
-  bool dropGraphs() noexcept;
   void endWork() noexcept;
   void communicate(const drt_bucket &bucket, CUstream on);
   void communicateShared(const drt_bucket &bucket);

@@ -97,7 +97,8 @@ Kernels::Kernels(const drt_device_code &code, const std::vector<const drt_image 
   int32_t most = 0;
   for (int32_t i = 0; i < code.num_kernels; ++i) {
     CUfunction function = nullptr;
-    check(driver().cuModuleGetFunction(&function, module, code.kernels[i].name), code.kernels[i].name);
+    check(driver().cuModuleGetFunction(&function, module, code.kernels[i].name),
+          ("cuModuleGetFunction of " + std::string(code.kernels[i].name)).c_str());
     functions_.push_back(function);
     most = std::max(most, code.kernels[i].num_arguments);
   }

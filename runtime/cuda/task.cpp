@@ -7,6 +7,7 @@
 #include "core/shares.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 
 namespace drt::cuda {
@@ -49,8 +50,16 @@ CudaTask::~CudaTask() {
   try {
     if (clean)
       awaitCommunication();
+    std::atomic<bool> dropped = true;
     if (clean)
-      inEachReplica([](DeviceReplica &replica) { replica.close(); });
+      inEachReplica([&dropped](DeviceReplica &replica) {
+        if (!replica.dropGraphs())
+          dropped = false;
+      });
+    // Else communicators are left to the process's end: of all replicas, since one's end waits for the others'.
+    if (clean)
+      inEachReplica(
+          [end = dropped.load()](DeviceReplica &replica) { end ? replica.close() : void(replica.nccl.leave()); });
   } catch (const Error &) {
     // All that was asked for is done.
   }

@@ -9,6 +9,7 @@
 #include "cuda/emulator/table.h"
 
 #include <cstdlib>
+#include <fstream>
 #include <map>
 #include <mutex>
 #include <sstream>
@@ -24,6 +25,8 @@ struct Injections {
   std::mutex mutex;
   std::map<std::string, Injection> calls, kernels;
   std::map<CUresult, std::string> messages;
+  std::map<std::string, long> counts; // of calls, where somebody wants to know
+  const char *const countsFile = std::getenv("DRT_EMULATED_COUNTS");
 
   // The environment's, "function:status:after".
   Injections() {
@@ -36,6 +39,17 @@ struct Injections {
       text >> colon >> injection.after;
       calls[function] = injection;
     }
+    if (countsFile)
+      std::atexit(writeCounts);
+  }
+
+  static void writeCounts();
+
+  void count(const std::string &name) {
+    if (!countsFile)
+      return;
+    std::lock_guard lock(mutex);
+    ++counts[name];
   }
 
   std::optional<int> take(std::map<std::string, Injection> &from, const std::string &name) {
@@ -55,6 +69,16 @@ Injections &injections() {
   return *all;
 }
 
+// A process of several adds its own.
+void Injections::writeCounts() {
+  Injections &all = injections();
+  std::lock_guard lock(all.mutex);
+  std::ostringstream lines;
+  for (const auto &[name, count] : all.counts)
+    lines << name << ' ' << count << '\n';
+  std::ofstream(all.countsFile, std::ios::app) << lines.str();
+}
+
 // cuMemAlloc_v2 is cuMemAlloc in the manual.
 std::string manualName(std::string name) {
   size_t version = name.rfind("_v");
@@ -65,7 +89,9 @@ std::string manualName(std::string name) {
 } // namespace
 
 std::optional<int> emulated::injected(const char *function) {
-  return injections().take(injections().calls, manualName(function));
+  const std::string name = manualName(function);
+  injections().count(name);
+  return injections().take(injections().calls, name);
 }
 std::optional<int> emulated::injectedInKernel(const std::string &kernel) {
   return injections().take(injections().kernels, kernel);

@@ -9,6 +9,7 @@
 //   DRT_EMULATED_SEED=N      of the order in which works run; 1 unless said
 //   DRT_EMULATED_FAIL=F:C:N  the N-th call (0 is the first) of function F returns the number C, once:
 //   "cuLaunchKernel:719:5"
+//   DRT_EMULATED_COUNTS=FILE how often each function was called, a line each, is added to the file at the end
 //
 //===----------------------------------------------------------------------===//
 #ifndef DRT_CUDA_EMULATOR_TESTING_H
