@@ -639,7 +639,7 @@ def PrepareForGpu : Pass<"drt-prepare-for-gpu", "::distc::drt::EntryOp"> {
   let description = [{
     Convolutions take filters as OHWI (`filter_layout`) and give their gradients so; transposes, which become kernels, stand between them and what the
     graph has as HWIO. One transpose serves all convolutions with a variable until it is updated. A depthwise filter, (h, w, c, multiplier), becomes
-    (c * multiplier, h, w, 1).
+    (c * multiplier, h, w, 1). Filters of float64 are OIHW.
 
     ```mlir
     %y = drt.conv2d %x, %w {descriptor = ...} : (tensor<1x8x8x3xf32>, tensor<5x5x3x16xf32>) -> tensor<1x8x8x16xf32>

@@ -11,6 +11,8 @@
 // ReLU: the rehearsal takes the first that the library does not refuse, and where none takes bias and ReLU with it,
 // they follow it by calls of their own.
 //
+// float64 is there for NCHW and filters OIHW only, by the manual: the workspace has images and outputs so.
+//
 //===----------------------------------------------------------------------===//
 #include "core/dtype.h"
 #include "cuda/cudnn_handles.h"
@@ -26,8 +28,6 @@ namespace drt::cuda {
 namespace {
 
 enum class Pass { Forward, GradInput, GradFilter };
-
-constexpr float one = 1, zero = 0;
 
 void clear(Replica &replica, int32_t dtype, void *data, int64_t elements) {
   if (elements > 0)
@@ -90,8 +90,8 @@ std::optional<size_t> sizeIf(cudnnStatus_t status, const size_t &bytes, const ch
 // A faster algorithm is not worth so much of the device's memory.
 constexpr size_t workspaceCap = size_t(1) << 30;
 
-/// `always`: deterministic, and there for NHWC, by the manual. `exact`: float32 is multiplied as it is. `workspaceOf`:
-/// bytes, or none where the library refuses it.
+/// `always`: deterministic, and there for the layout, by the manual. `exact`: float32 is multiplied as it is.
+/// `workspaceOf`: bytes, or none where the library refuses it.
 template <class Performance, class WorkspaceOf>
 std::vector<Candidate> candidatesOf(const std::array<Performance, 8> &found, int count, int always, bool exact,
                                     WorkspaceOf workspaceOf) {
@@ -113,19 +113,24 @@ std::vector<Candidate> candidatesOf(const std::array<Performance, 8> &found, int
   }
   add(always, true);
   if (candidates.empty())
-    throw Error("cuDNN has no deterministic algorithm for this convolution, NHWC");
+    throw Error("cuDNN has no deterministic algorithm for this convolution");
   return candidates;
 }
 
 class ConvolutionSite : public Prepared {
 public:
-  ConvolutionSite(Replica &replica, const drt_conv2d_desc &given, Pass pass) : desc_(given), image_(given) {
+  ConvolutionSite(Replica &replica, const drt_conv2d_desc &given, Pass pass)
+      : one_(given.dtype, 1), zero_(given.dtype, 0), desc_(given), image_(given) {
     if (isEmpty())
       return;
     describe();
     WorkspaceParts parts;
     if (image_.isCopied())
       copyAt_ = parts.add(image_.elements(desc_) * dtypeSize(desc_.dtype));
+    if (isPlanar()) {
+      planarImageAt_ = parts.add(image_.elements(desc_) * dtypeSize(desc_.dtype));
+      planarOutputAt_ = parts.add(desc_.n * desc_.oh * desc_.ow * desc_.k * dtypeSize(desc_.dtype));
+    }
     if (pass == Pass::Forward)
       describeEpilogue(parts);
     choose(Libraries::of(replica).cudnn(replica.stream), pass);
@@ -138,7 +143,53 @@ public:
   void forward(Replica &replica, const void *input, const void *filter, const void *bias, void *output) {
     if (isEmpty())
       return clearEmpty(replica, output, desc_.n * desc_.oh * desc_.ow * desc_.k);
-    const void *image = padded(replica, input);
+    const void *image = planarImage(replica, padded(replica, input));
+    void *const result = output;
+    if (isPlanar())
+      output = at(replica, planarOutputAt_);
+    convolve(replica, image, filter, bias, output);
+    if (isPlanar())
+      transform(replica, output_, output, packedOutput_, result);
+  }
+
+  void gradInput(Replica &replica, const void *filter, const void *outputGrad, void *inputGrad) {
+    if (isEmpty())
+      return clearEmpty(replica, inputGrad, desc_.n * desc_.h * desc_.w * desc_.c);
+    outputGrad = planarOutput(replica, outputGrad);
+    void *const whole = image_.isCopied() ? at(replica, copyAt_) : inputGrad;
+    void *const grad = isPlanar() ? at(replica, planarImageAt_) : whole;
+    check(attempt([&](int algorithm) {
+            return cudnn().cudnnConvolutionBackwardData(
+                handle(replica), one_.get(), filter_.get(), filter, output_.get(), outputGrad, convolution_.get(),
+                static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm), library(replica), libraryBytes_, zero_.get(),
+                imageDescriptor_.get(), grad);
+          }),
+          "cudnnConvolutionBackwardData");
+    if (isPlanar())
+      transform(replica, imageDescriptor_, grad, packedImage_, whole);
+    if (!image_.isCopied())
+      return;
+    if (!image_.isWhole(desc_))
+      clear(replica, desc_.dtype, inputGrad, desc_.n * desc_.h * desc_.w * desc_.c);
+    image_.copy(replica, desc_, inputGrad, whole, /*back=*/true);
+  }
+
+  void gradFilter(Replica &replica, const void *input, const void *outputGrad, void *filterGrad) {
+    if (isEmpty())
+      return clearEmpty(replica, filterGrad, desc_.k * desc_.kh * desc_.kw * (desc_.c / desc_.groups));
+    const void *image = planarImage(replica, padded(replica, input));
+    outputGrad = planarOutput(replica, outputGrad);
+    check(attempt([&](int algorithm) {
+            return cudnn().cudnnConvolutionBackwardFilter(
+                handle(replica), one_.get(), imageDescriptor_.get(), image, output_.get(), outputGrad,
+                convolution_.get(), static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm), library(replica),
+                libraryBytes_, zero_.get(), filter_.get(), filterGrad);
+          }),
+          "cudnnConvolutionBackwardFilter");
+  }
+
+private:
+  void convolve(Replica &replica, const void *image, const void *filter, const void *bias, void *output) {
     if (!desc_.has_bias && hasEpilogue()) {
       clear(replica, desc_.dtype, at(replica, zerosAt_), desc_.k);
       bias = at(replica, zerosAt_);
@@ -146,63 +197,31 @@ public:
     if (hasEpilogue() && !apart_) {
       const cudnnStatus_t status = attempt([&](int algorithm) {
         return cudnn().cudnnConvolutionBiasActivationForward(
-            handle(replica), &one, imageDescriptor_.get(), image, filter_.get(), filter, convolution_.get(),
-            static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), library(replica), libraryBytes_, &zero, output_.get(),
-            output, bias_.get(), bias, activation_.get(), output_.get(), output);
+            handle(replica), one_.get(), imageDescriptor_.get(), image, filter_.get(), filter, convolution_.get(),
+            static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), library(replica), libraryBytes_, zero_.get(),
+            output_.get(), output, bias_.get(), bias, activation_.get(), output_.get(), output);
       });
       if (!isUnsupported(status) || chosen_)
         return check(status, "cudnnConvolutionBiasActivationForward");
       apart_ = true;
     }
     check(attempt([&](int algorithm) {
-            return cudnn().cudnnConvolutionForward(handle(replica), &one, imageDescriptor_.get(), image, filter_.get(),
-                                                   filter, convolution_.get(),
+            return cudnn().cudnnConvolutionForward(handle(replica), one_.get(), imageDescriptor_.get(), image,
+                                                   filter_.get(), filter, convolution_.get(),
                                                    static_cast<cudnnConvolutionFwdAlgo_t>(algorithm), library(replica),
-                                                   libraryBytes_, &zero, output_.get(), output);
+                                                   libraryBytes_, zero_.get(), output_.get(), output);
           }),
           "cudnnConvolutionForward");
     if (!hasEpilogue())
       return;
-    check(cudnn().cudnnAddTensor(handle(replica), &one, bias_.get(), bias, &one, output_.get(), output),
+    check(cudnn().cudnnAddTensor(handle(replica), one_.get(), bias_.get(), bias, one_.get(), output_.get(), output),
           "cudnnAddTensor");
     if (desc_.epilogue == DRT_EPILOGUE_RELU)
-      check(cudnn().cudnnActivationForward(handle(replica), activation_.get(), &one, output_.get(), output, &zero,
-                                           output_.get(), output),
+      check(cudnn().cudnnActivationForward(handle(replica), activation_.get(), one_.get(), output_.get(), output,
+                                           zero_.get(), output_.get(), output),
             "cudnnActivationForward");
   }
 
-  void gradInput(Replica &replica, const void *filter, const void *outputGrad, void *inputGrad) {
-    if (isEmpty())
-      return clearEmpty(replica, inputGrad, desc_.n * desc_.h * desc_.w * desc_.c);
-    void *grad = image_.isCopied() ? at(replica, copyAt_) : inputGrad;
-    check(attempt([&](int algorithm) {
-            return cudnn().cudnnConvolutionBackwardData(
-                handle(replica), &one, filter_.get(), filter, output_.get(), outputGrad, convolution_.get(),
-                static_cast<cudnnConvolutionBwdDataAlgo_t>(algorithm), library(replica), libraryBytes_, &zero,
-                imageDescriptor_.get(), grad);
-          }),
-          "cudnnConvolutionBackwardData");
-    if (!image_.isCopied())
-      return;
-    if (!image_.isWhole(desc_))
-      clear(replica, desc_.dtype, inputGrad, desc_.n * desc_.h * desc_.w * desc_.c);
-    image_.copy(replica, desc_, inputGrad, grad, /*back=*/true);
-  }
-
-  void gradFilter(Replica &replica, const void *input, const void *outputGrad, void *filterGrad) {
-    if (isEmpty())
-      return clearEmpty(replica, filterGrad, desc_.k * desc_.kh * desc_.kw * (desc_.c / desc_.groups));
-    const void *image = padded(replica, input);
-    check(attempt([&](int algorithm) {
-            return cudnn().cudnnConvolutionBackwardFilter(
-                handle(replica), &one, imageDescriptor_.get(), image, output_.get(), outputGrad, convolution_.get(),
-                static_cast<cudnnConvolutionBwdFilterAlgo_t>(algorithm), library(replica), libraryBytes_, &zero,
-                filter_.get(), filterGrad);
-          }),
-          "cudnnConvolutionBackwardFilter");
-  }
-
-private:
   /// Calls with the algorithm that was chosen; the first time, with each candidate until one is not refused.
   template <class Call> cudnnStatus_t attempt(Call call) {
     if (chosen_)
@@ -220,12 +239,13 @@ private:
   bool isEmpty() const {
     return desc_.n * desc_.h * desc_.w * desc_.c * desc_.kh * desc_.kw * desc_.k * desc_.oh * desc_.ow == 0;
   }
-  bool isNarrow() const { return desc_.dtype != DRT_F32; }
+  bool isPlanar() const { return desc_.dtype == DRT_F64; }
+  bool isNarrow() const { return desc_.dtype == DRT_F16 || desc_.dtype == DRT_BF16; }
   // With float32 the default allows TF32; FMA does not.
   cudnnMathType_t math() const {
     if (isNarrow())
       return CUDNN_TENSOR_OP_MATH;
-    return isExact() ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
+    return isExact() && !isPlanar() ? CUDNN_FMA_MATH : CUDNN_DEFAULT_MATH;
   }
   bool isExact() const { return !isNarrow() && desc_.precision != DRT_PRECISION_TF32; }
   bool hasEpilogue() const { return desc_.has_bias || desc_.epilogue != DRT_EPILOGUE_NONE; }
@@ -238,17 +258,23 @@ private:
   }
 
   void describe() {
-    imageDescriptor_ = imageDescriptor(desc_.dtype, desc_.n, image_.h.size, image_.w.size, desc_.c);
-    output_ = imageDescriptor(desc_.dtype, desc_.n, desc_.oh, desc_.ow, desc_.k);
+    const cudnnTensorFormat_t format = isPlanar() ? CUDNN_TENSOR_NCHW : CUDNN_TENSOR_NHWC;
+    imageDescriptor_ = imageDescriptor(desc_.dtype, desc_.n, image_.h.size, image_.w.size, desc_.c, format);
+    output_ = imageDescriptor(desc_.dtype, desc_.n, desc_.oh, desc_.ow, desc_.k, format);
+    if (isPlanar()) {
+      packedImage_ = imageDescriptor(desc_.dtype, desc_.n, image_.h.size, image_.w.size, desc_.c);
+      packedOutput_ = imageDescriptor(desc_.dtype, desc_.n, desc_.oh, desc_.ow, desc_.k);
+    }
     filter_ = makeFilter();
-    check(cudnn().cudnnSetFilter4dDescriptor(filter_.get(), cudnnTypeOf(desc_.dtype), CUDNN_TENSOR_NHWC, asInt(desc_.k),
+    check(cudnn().cudnnSetFilter4dDescriptor(filter_.get(), cudnnTypeOf(desc_.dtype), format, asInt(desc_.k),
                                              asInt(desc_.c / desc_.groups), asInt(desc_.kh), asInt(desc_.kw)),
           "cudnnSetFilter4dDescriptor");
     convolution_ = makeConvolution();
     cudnnConvolutionDescriptor_t convolution = convolution_.get();
     check(cudnn().cudnnSetConvolution2dDescriptor(convolution, asInt(image_.h.padding), asInt(image_.w.padding),
                                                   asInt(desc_.stride_h), asInt(desc_.stride_w), asInt(desc_.dilation_h),
-                                                  asInt(desc_.dilation_w), CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT),
+                                                  asInt(desc_.dilation_w), CUDNN_CROSS_CORRELATION,
+                                                  isPlanar() ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
           "cudnnSetConvolution2dDescriptor");
     check(cudnn().cudnnSetConvolutionGroupCount(convolution, asInt(desc_.groups)), "cudnnSetConvolutionGroupCount");
     check(cudnn().cudnnSetConvolutionMathType(convolution, math()), "cudnnSetConvolutionMathType");
@@ -341,21 +367,43 @@ private:
     return copy;
   }
 
+  /// The same elements in another order.
+  void transform(Replica &replica, const TensorDescriptor &from, const void *source, const TensorDescriptor &to,
+                 void *target) const {
+    check(cudnn().cudnnTransformTensor(handle(replica), one_.get(), from.get(), source, zero_.get(), to.get(), target),
+          "cudnnTransformTensor");
+  }
+  const void *planarImage(Replica &replica, const void *image) const {
+    if (!isPlanar())
+      return image;
+    transform(replica, packedImage_, image, imageDescriptor_, at(replica, planarImageAt_));
+    return at(replica, planarImageAt_);
+  }
+  const void *planarOutput(Replica &replica, const void *output) const {
+    if (!isPlanar())
+      return output;
+    transform(replica, packedOutput_, output, output_, at(replica, planarOutputAt_));
+    return at(replica, planarOutputAt_);
+  }
+
   static cudnnHandle_t handle(Replica &replica) { return Libraries::of(replica).cudnn(replica.stream); }
   static void *at(Replica &replica, int64_t offset) { return static_cast<char *>(replica.workspace) + offset; }
   void *library(Replica &replica) const { return libraryBytes_ > 0 ? at(replica, libraryAt_) : nullptr; }
 
+  Scalar one_, zero_;
   drt_conv2d_desc desc_;
   Image image_;
-  TensorDescriptor imageDescriptor_, output_, bias_;
+  TensorDescriptor imageDescriptor_, output_, bias_; // as the library is given them
+  TensorDescriptor packedImage_, packedOutput_;      // NHWC, where that is not what the library is given
   FilterDescriptor filter_;
   ConvolutionDescriptor convolution_;
   ActivationDescriptor activation_;
   std::vector<Candidate> candidates_; // of the pass, the best first
   std::optional<int> chosen_;         // that the library took in the rehearsal
   bool apart_ = false;                // bias and ReLU are calls of their own
-  // Where the copy of the image, a bias of zeros, and what the library needs begin in the workspace.
-  int64_t copyAt_ = 0, zerosAt_ = 0, libraryAt_ = 0;
+  // Where the copy of the image, image and output as NCHW, a bias of zeros, and what the library needs begin in the
+  // workspace.
+  int64_t copyAt_ = 0, planarImageAt_ = 0, planarOutputAt_ = 0, zerosAt_ = 0, libraryAt_ = 0;
   size_t libraryBytes_ = 0;
 };
 

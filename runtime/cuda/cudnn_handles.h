@@ -41,6 +41,8 @@ inline cudnnDataType_t cudnnTypeOf(int32_t dtype) {
   switch (dtype) {
   case DRT_F32:
     return CUDNN_DATA_FLOAT;
+  case DRT_F64:
+    return CUDNN_DATA_DOUBLE;
   case DRT_F16:
     return CUDNN_DATA_HALF;
   case DRT_BF16:
@@ -50,15 +52,29 @@ inline cudnnDataType_t cudnnTypeOf(int32_t dtype) {
   }
 }
 
-/// NHWC, dense.
-inline TensorDescriptor imageDescriptor(int32_t dtype, int64_t n, int64_t h, int64_t w, int64_t c) {
+/// Dense.
+inline TensorDescriptor imageDescriptor(int32_t dtype, int64_t n, int64_t h, int64_t w, int64_t c,
+                                        cudnnTensorFormat_t format = CUDNN_TENSOR_NHWC) {
   TensorDescriptor made = makeTensor();
   asInt(n * h * w * c);
-  check(cudnn().cudnnSetTensor4dDescriptor(made.get(), CUDNN_TENSOR_NHWC, cudnnTypeOf(dtype), asInt(n), asInt(c),
-                                           asInt(h), asInt(w)),
+  check(cudnn().cudnnSetTensor4dDescriptor(made.get(), format, cudnnTypeOf(dtype), asInt(n), asInt(c), asInt(h),
+                                           asInt(w)),
         "cudnnSetTensor4dDescriptor");
   return made;
 }
+
+/// A number that a call scales by: of float64 where its tensors are, else of float32.
+class Scalar {
+public:
+  Scalar(int32_t dtype, double value)
+      : isDouble_(dtype == DRT_F64), double_(value), float_(static_cast<float>(value)) {}
+  const void *get() const { return isDouble_ ? static_cast<const void *>(&double_) : &float_; }
+
+private:
+  bool isDouble_;
+  double double_;
+  float float_;
+};
 
 } // namespace drt::cuda
 

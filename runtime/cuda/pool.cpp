@@ -17,7 +17,7 @@ namespace {
 
 class PoolSite : public Prepared {
 public:
-  PoolSite(Replica &replica, const drt_pool_desc &desc) : desc_(desc) {
+  PoolSite(Replica &replica, const drt_pool_desc &desc) : one_(desc.dtype, 1), zero_(desc.dtype, 0), desc_(desc) {
     if (desc.pad_top >= desc.kh || desc.pad_left >= desc.kw)
       throw Error("cuDNN takes no padding as large as the window: pad the image before the pooling");
     if (isEmpty())
@@ -37,8 +37,8 @@ public:
   void forward(Replica &replica, const void *input, void *output) const {
     if (isEmpty())
       return;
-    check(cudnn().cudnnPoolingForward(Libraries::of(replica).cudnn(replica.stream), pooling_.get(), &one, input_.get(),
-                                      input, &zero, output_.get(), output),
+    check(cudnn().cudnnPoolingForward(Libraries::of(replica).cudnn(replica.stream), pooling_.get(), one_.get(),
+                                      input_.get(), input, zero_.get(), output_.get(), output),
           "cudnnPoolingForward");
   }
 
@@ -53,16 +53,16 @@ public:
       return;
     }
     // The average's gradient reads neither, and the library wants some of their size.
-    check(cudnn().cudnnPoolingBackward(Libraries::of(replica).cudnn(replica.stream), pooling_.get(), &one,
+    check(cudnn().cudnnPoolingBackward(Libraries::of(replica).cudnn(replica.stream), pooling_.get(), one_.get(),
                                        output_.get(), output ? output : outputGrad, output_.get(), outputGrad,
-                                       input_.get(), input ? input : inputGrad, &zero, input_.get(), inputGrad),
+                                       input_.get(), input ? input : inputGrad, zero_.get(), input_.get(), inputGrad),
           "cudnnPoolingBackward");
   }
 
 private:
   bool isEmpty() const { return desc_.n * desc_.h * desc_.w * desc_.c * desc_.oh * desc_.ow == 0; }
 
-  static constexpr float one = 1, zero = 0;
+  Scalar one_, zero_;
   drt_pool_desc desc_;
   TensorDescriptor input_, output_;
   PoolingDescriptor pooling_;

@@ -191,14 +191,14 @@ def functions():
     return Net(loss, feeds, minimize(OPTIMIZERS["momentum"](), loss))
 
 
-def convnet():
-    x = tf1.placeholder(tf.float32, [None, 6, 6, 2], "image")
+def convnet(dtype=tf.float32):
+    x = tf1.placeholder(dtype, [None, 6, 6, 2], "image")
     y = tf1.placeholder(tf.int32, [None], "label")
 
     def conv(h, channels, name, padding, stride, seed):
         with tf1.variable_scope(name):
-            kernel = tf1.get_variable("kernel", [3, 3, h.shape[-1], channels], initializer=tf1.glorot_uniform_initializer(seed=seed))
-            bias = tf1.get_variable("bias", [channels], initializer=tf1.constant_initializer(0.02))
+            kernel = tf1.get_variable("kernel", [3, 3, h.shape[-1], channels], dtype, initializer=tf1.glorot_uniform_initializer(seed=seed))
+            bias = tf1.get_variable("bias", [channels], dtype, initializer=tf1.constant_initializer(0.02))
             return tf1.nn.bias_add(tf1.nn.conv2d(h, kernel, [1, stride, stride, 1], padding), bias)
 
     h = tf.nn.relu(conv(x, 4, "conv1", "SAME", 1, 1))
@@ -209,7 +209,7 @@ def convnet():
     logits = dense(tf1.reshape(h, [-1, 3]), 3, "logits", None, 4)
     loss = tf1.reduce_mean(cross_entropies(logits, y))
     rs = np.random.RandomState(3)
-    xs = rs.randn(ROWS, 6, 6, 2).astype(np.float32)
+    xs = rs.randn(ROWS, 6, 6, 2).astype(dtype.as_numpy_dtype)
     feeds = {"image": xs, "label": np.argmax(xs.mean(axis=(1, 2)) @ rs.randn(2, 3), axis=1).astype(np.int32)}
     return Net(loss, feeds, minimize(OPTIMIZERS["momentum"](), loss))
 
@@ -300,6 +300,7 @@ MODELS = {
     "mlp-frozen": (mlp_frozen, True, F32),
     "functions": (functions, True, F32),
     "convnet-momentum": (convnet, True, F32),
+    "convnet-float64": (lambda: convnet(tf.float64), True, F64),
     "init-stateful": (lambda: initializers(operations.stateful_random), True, TIGHT),
     "init-stateless": (lambda: initializers(operations.stateless_random), True, TIGHT),
     "init-keras": (lambda: initializers(operations.keras_random), True, TIGHT),

@@ -47,10 +47,9 @@ StringRef getMissing(Operation *op) {
 // Elements that the library has which does what the operation says.
 bool hasCode(Operation *op, Type element) {
   return llvm::TypeSwitch<Operation *, bool>(op)
-      .Case<drt::MatmulOp>(
+      .Case<drt::MatmulOp, drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp, drt::PoolOp,
+            drt::PoolGradOp>(
           [&](auto) { return element.isF32() || element.isF64() || element.isF16() || element.isBF16(); })
-      .Case<drt::Conv2DOp, drt::Conv2DGradInputOp, drt::Conv2DGradFilterOp, drt::PoolOp, drt::PoolGradOp>(
-          [&](auto) { return element.isF32() || element.isF16() || element.isBF16(); })
       .Case([&](drt::AllReduceStartOp start) { // rows are joined whatever they are
         return start.getGather() || element.isF32() || element.isF64() || element.isInteger(1) ||
                element.isInteger(32) || element.isInteger(64);

@@ -23,7 +23,22 @@ namespace distc {
 
 namespace {
 
-constexpr StringLiteral kDeviceLayout = "OHWI";
+/// What cuDNN has: images and filters with their channels innermost, but of float64 with them outermost (the runtime
+/// makes images so).
+struct DeviceLayout {
+  StringLiteral name;
+  SmallVector<int64_t, 4> fromHwio, toHwio; // axis i is the other's axis order[i]
+
+  static DeviceLayout of(Type element) {
+    if (element.isF64())
+      return {"OIHW", {3, 2, 0, 1}, {2, 3, 1, 0}};
+    return {"OHWI", {3, 0, 1, 2}, {1, 2, 3, 0}};
+  }
+};
+
+SmallVector<int64_t> permuted(ArrayRef<int64_t> extents, ArrayRef<int64_t> order) {
+  return llvm::map_to_vector(order, [&](int64_t axis) { return extents[axis]; });
+}
 
 /// The same elements in another shape of the same size.
 Value reshape(ImplicitLocOpBuilder &b, Value tensor, ArrayRef<int64_t> shape) {
@@ -41,7 +56,7 @@ Value reshape(ImplicitLocOpBuilder &b, Value tensor, ArrayRef<int64_t> shape) {
 /// Axis i of the result is axis order[i] of `tensor`.
 Value transpose(ImplicitLocOpBuilder &b, Value tensor, ArrayRef<int64_t> order) {
   RankedTensorType from = typeOf(tensor);
-  SmallVector<int64_t> shape = llvm::map_to_vector(order, [&](int64_t axis) { return from.getDimSize(axis); });
+  SmallVector<int64_t> shape = permuted(from.getShape(), order);
   Value empty = tensor::EmptyOp::create(b, shape, from.getElementType());
   SmallVector<AffineExpr> read(order.size());
   for (auto [i, axis] : llvm::enumerate(order))
@@ -85,8 +100,9 @@ private:
   template <typename Conv> LogicalResult convertOperand(Conv conv) {
     if (conv.getFilterLayout())
       return success();
-    conv.getFilterMutable().assign(getTransposed(conv, conv.getFilter(), getFilterShape(conv.getDescriptor())));
-    conv.setFilterLayout(kDeviceLayout);
+    const auto layout = DeviceLayout::of(typeOf(conv.getFilter()).getElementType());
+    conv.getFilterMutable().assign(getTransposed(conv, conv.getFilter(), getFilterShape(conv.getDescriptor()), layout));
+    conv.setFilterLayout(layout.name);
     return success();
   }
 
@@ -97,9 +113,10 @@ private:
     RankedTensorType type = typeOf(conv.getResult());
     ImplicitLocOpBuilder b(conv.getLoc(), conv.getContext());
     b.setInsertionPointAfter(conv);
-    conv.getResult().setType(type.clone({shape[3], shape[0], shape[1], shape[2]}));
-    conv.setFilterLayout(kDeviceLayout);
-    Value back = transpose(b, conv.getResult(), {1, 2, 3, 0});
+    const auto layout = DeviceLayout::of(type.getElementType());
+    conv.getResult().setType(type.clone(permuted(shape, layout.fromHwio)));
+    conv.setFilterLayout(layout.name);
+    Value back = transpose(b, conv.getResult(), layout.toHwio);
     Operation *transposition = back.getDefiningOp();
     conv.getResult().replaceAllUsesExcept(reshape(b, back, type.getShape()), transposition);
     return success();
@@ -107,12 +124,12 @@ private:
 
   /// One transpose serves all convolutions with a filter: those of a variable's value until it is updated, though each
   /// reads it for itself.
-  Value getTransposed(Operation *conv, Value filter, ArrayRef<int64_t> shape) {
+  Value getTransposed(Operation *conv, Value filter, ArrayRef<int64_t> shape, const DeviceLayout &layout) {
     auto read = filter.getDefiningOp<drt::ReadOp>();
     Value &known = read ? ofVariables[read.getVariable()] : ofValues[filter];
-    if (!known || !llvm::equal(typeOf(known).getShape(), ArrayRef{shape[3], shape[0], shape[1], shape[2]})) {
+    if (!known || typeOf(known).getShape() != ArrayRef(permuted(shape, layout.fromHwio))) {
       ImplicitLocOpBuilder b(conv->getLoc(), conv);
-      known = transpose(b, reshape(b, filter, shape), {3, 0, 1, 2});
+      known = transpose(b, reshape(b, filter, shape), layout.fromHwio);
     }
     return known;
   }

@@ -90,6 +90,7 @@
   F(cudnnDestroyTensorDescriptor)                                                                                      \
   F(cudnnSetTensor4dDescriptor)                                                                                        \
   F(cudnnSetTensor4dDescriptorEx)                                                                                      \
+  F(cudnnTransformTensor)                                                                                              \
   F(cudnnCreateFilterDescriptor)                                                                                       \
   F(cudnnDestroyFilterDescriptor)                                                                                      \
   F(cudnnSetFilter4dDescriptor)                                                                                        \

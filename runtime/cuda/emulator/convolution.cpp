@@ -17,10 +17,10 @@ int64_t outputs(int64_t in, int64_t window, int64_t pad, int64_t stride, int64_t
 
 } // namespace
 
-void Convolution::round(std::vector<float> &operand) const {
+void Convolution::round(std::vector<double> &operand) const {
   if (usesTf32())
-    for (float &value : operand)
-      value = roundToTf32(value);
+    for (double &value : operand)
+      value = roundToTf32(static_cast<float>(value));
 }
 
 void Convolution::check() const {
@@ -32,13 +32,16 @@ void Convolution::check() const {
            y.w == outputs(x.w, w.w, how.padW, how.strideW, how.dilationW),
        "an output of another size than the convolution's");
   const bool narrow = x.type == CUDNN_DATA_BFLOAT16 || x.type == CUDNN_DATA_HALF;
-  supported((x.type == CUDNN_DATA_FLOAT || narrow) && y.type == x.type && w.type == x.type &&
-                how.compute == CUDNN_DATA_FLOAT,
-            "the emulator convolves float32, float16 and bfloat16, one type in all tensors, and adds in float32");
+  const bool wide = x.type == CUDNN_DATA_DOUBLE;
+  supported((x.type == CUDNN_DATA_FLOAT || narrow || wide) && y.type == x.type && w.type == x.type &&
+                how.compute == (wide ? CUDNN_DATA_DOUBLE : CUDNN_DATA_FLOAT),
+            "the emulator convolves float32, float16 and bfloat16, one type in all tensors, and adds in float32; and "
+            "float64, which it adds in float64");
   supported(!narrow || how.math != CUDNN_FMA_MATH, "narrow types are multiplied by tensor cores");
   bool nhwc = x.isNhwc() && y.isNhwc() && w.format == CUDNN_TENSOR_NHWC;
   bool nchw = x.isNchw() && y.isNchw() && w.format == CUDNN_TENSOR_NCHW;
   supported(nhwc || nchw, "tensors and filter must all be NHWC or all NCHW, and packed");
+  supported(!wide || nchw, "float64 is convolved as NCHW");
 }
 
 // visit(image, filter, output) with the offsets of channel 0 of the group in image and filter, and of the output's
@@ -59,20 +62,20 @@ template <class Visit> void Convolution::forEachPair(Visit visit) const {
           }
 }
 
-std::vector<double> Convolution::forward(std::vector<float> in, std::vector<float> weights) const {
+std::vector<double> Convolution::forward(std::vector<double> in, std::vector<double> weights) const {
   std::vector<double> result(y.extent());
   round(in), round(weights);
   int64_t xStep = x.cStride, wStep = w.cStride();
   forEachPair([&](int64_t xAt, int64_t wAt, int64_t yAt) {
     double sum = 0;
     for (int64_t c = 0; c < w.c; ++c)
-      sum += double(in[size_t(xAt + c * xStep)]) * weights[size_t(wAt + c * wStep)];
+      sum += in[size_t(xAt + c * xStep)] * weights[size_t(wAt + c * wStep)];
     result[size_t(yAt)] += sum;
   });
   return result;
 }
 
-std::vector<double> Convolution::gradImage(std::vector<float> weights, std::vector<float> grad) const {
+std::vector<double> Convolution::gradImage(std::vector<double> weights, std::vector<double> grad) const {
   std::vector<double> result(x.extent());
   round(grad), round(weights);
   int64_t xStep = x.cStride, wStep = w.cStride();
@@ -84,7 +87,7 @@ std::vector<double> Convolution::gradImage(std::vector<float> weights, std::vect
   return result;
 }
 
-std::vector<double> Convolution::gradFilter(std::vector<float> in, std::vector<float> grad) const {
+std::vector<double> Convolution::gradFilter(std::vector<double> in, std::vector<double> grad) const {
   std::vector<double> result(w.extent());
   round(grad), round(in);
   int64_t xStep = x.cStride, wStep = w.cStride();

@@ -12,8 +12,7 @@
 
 namespace drt::cuda::emulated {
 
-/// A convolution and its gradients; sums are float64's. Operands are given as float32, whatever their type is in
-/// memory.
+/// A convolution and its gradients; sums are float64's, and so are operands, whatever their type is in memory.
 struct Convolution {
   TensorDescription x, y;
   FilterDescription w;
@@ -26,12 +25,12 @@ struct Convolution {
   bool usesTf32() const { return how.math != CUDNN_FMA_MATH && x.type == CUDNN_DATA_FLOAT; }
 
   // In the layouts of the descriptions.
-  std::vector<double> forward(std::vector<float> image, std::vector<float> filter) const;
-  std::vector<double> gradImage(std::vector<float> filter, std::vector<float> outputGrad) const;
-  std::vector<double> gradFilter(std::vector<float> image, std::vector<float> outputGrad) const;
+  std::vector<double> forward(std::vector<double> image, std::vector<double> filter) const;
+  std::vector<double> gradImage(std::vector<double> filter, std::vector<double> outputGrad) const;
+  std::vector<double> gradFilter(std::vector<double> image, std::vector<double> outputGrad) const;
 
 private:
-  void round(std::vector<float> &operand) const;
+  void round(std::vector<double> &operand) const;
   template <class Visit> void forEachPair(Visit visit) const;
 };
 

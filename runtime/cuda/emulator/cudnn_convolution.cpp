@@ -48,10 +48,10 @@ cudnnStatus_t offer(int unsupported, bool deterministic, const ConvolutionDescri
 }
 
 // result = alpha * computed + beta * result.
-void blend(const std::vector<double> &computed, float alpha, float beta, Elements result) {
+void blend(const std::vector<double> &computed, double alpha, double beta, Elements result) {
   for (size_t i = 0; i < computed.size(); ++i) {
-    auto value = static_cast<float>(alpha * computed[i]);
-    result.set(i, beta == 0 ? value : value + beta * static_cast<float>(result[i]));
+    const double value = result.computed(alpha * computed[i]);
+    result.set(i, beta == 0 ? value : result.computed(value + beta * result[i]));
   }
 }
 
@@ -68,11 +68,6 @@ struct Workspace {
       std::memset(memory.resolve(device, reinterpret_cast<CUdeviceptr>(address), bytes), 0xff, bytes);
   }
 };
-
-float scalar(const void *value) {
-  require(value != nullptr, CUDA_ERROR_INVALID_VALUE, "alpha or beta is missing");
-  return *static_cast<const float *>(value);
-}
 
 void requireData(std::initializer_list<const void *> pointers) {
   for (const void *pointer : pointers)
@@ -140,7 +135,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void *alpha, c
   requireData({image, filter, output});
   Workspace space(workspace, workspaceBytes, algorithm);
   enqueue(streamOf(handle), "cudnnConvolutionForward",
-          [=, a = scalar(alpha), b = scalar(beta)](const Memory &memory, int device) {
+          [=, a = scalar(alpha, made.x.type), b = scalar(beta, made.x.type)](const Memory &memory, int device) {
             space.use(memory, device);
             blend(made.forward(valuesOf(made.x, memory, device, image), valuesOf(made.w, memory, device, filter)), a, b,
                   elementsOf(made.y, memory, device, output));
@@ -169,15 +164,15 @@ cudnnStatus_t cudnnConvolutionBiasActivationForward(
   require(algorithm == CUDNN_CONVOLUTION_FWD_ALGO_IMPLICIT_PRECOMP_GEMM, CUDA_ERROR_NOT_SUPPORTED,
           "bias and activation are for IMPLICIT_PRECOMP_GEMM only");
   require(activation.nan == CUDNN_NOT_PROPAGATE_NAN, CUDA_ERROR_NOT_SUPPORTED, "NaN cannot be propagated");
-  require(scalar(alpha2) == 0, CUDA_ERROR_NOT_SUPPORTED, "the emulator adds no z");
+  require(scalar(alpha2, made.y.type) == 0, CUDA_ERROR_NOT_SUPPORTED, "the emulator adds no z");
   Workspace space(workspace, workspaceBytes, algorithm);
   enqueue(streamOf(handle), "cudnnConvolutionBiasActivationForward",
-          [=, a = scalar(alpha1)](const Memory &memory, int device) {
+          [=, a = scalar(alpha1, made.y.type)](const Memory &memory, int device) {
             space.use(memory, device);
             const TensorDescription &out = made.y;
             std::vector<double> sums =
                 made.forward(valuesOf(made.x, memory, device, image), valuesOf(made.w, memory, device, filter));
-            const std::vector<float> added = valuesOf(biases, memory, device, bias);
+            const std::vector<double> added = valuesOf(biases, memory, device, bias);
             for (int n = 0; n < out.n; ++n)
               for (int c = 0; c < out.c; ++c)
                 for (int h = 0; h < out.h; ++h)
@@ -200,17 +195,38 @@ cudnnStatus_t cudnnAddTensor(cudnnHandle_t handle, const void *alpha, cudnnTenso
   require(biases.n == 1 && biases.c == all.c && biases.h == 1 && biases.w == 1, CUDA_ERROR_NOT_SUPPORTED,
           "the emulator adds what is 1 x channels x 1 x 1");
   enqueue(streamOf(handle), "cudnnAddTensor",
-          [=, a = scalar(alpha), b = scalar(beta)](const Memory &memory, int device) {
-            const std::vector<float> added = valuesOf(biases, memory, device, bias);
+          [=, a = scalar(alpha, all.type), b = scalar(beta, all.type)](const Memory &memory, int device) {
+            const std::vector<double> added = valuesOf(biases, memory, device, bias);
             Elements sums = elementsOf(all, memory, device, to);
             for (int n = 0; n < all.n; ++n)
               for (int c = 0; c < all.c; ++c)
                 for (int h = 0; h < all.h; ++h)
                   for (int w = 0; w < all.w; ++w) {
                     const auto at = static_cast<size_t>(all.at(n, c, h, w));
-                    sums.set(at, a * added[static_cast<size_t>(c)] + b * static_cast<float>(sums[at]));
+                    sums.set(at, sums.computed(a * added[static_cast<size_t>(c)] + b * sums[at]));
                   }
           });
+  return CUDNN_STATUS_SUCCESS;
+}
+
+// to = alpha * from + beta * to, whatever the order of either
+cudnnStatus_t cudnnTransformTensor(cudnnHandle_t handle, const void *alpha, cudnnTensorDescriptor_t x,
+                                   const void *source, const void *beta, cudnnTensorDescriptor_t y, void *target) {
+  const TensorDescription from = tensor(x), to = tensor(y);
+  requireData({source, target});
+  require(from.sameShape(to) && from.type == to.type, CUDA_ERROR_INVALID_VALUE, "tensors of different shapes or types");
+  require(source != target, CUDA_ERROR_INVALID_VALUE, "a tensor is not transformed in place");
+  require(scalar(alpha, from.type) == 1 && scalar(beta, from.type) == 0, CUDA_ERROR_NOT_SUPPORTED,
+          "the emulator scales nothing that it transforms");
+  enqueue(streamOf(handle), "cudnnTransformTensor", [=](const Memory &memory, int device) {
+    const Elements read = elementsOf(from, memory, device, source);
+    Elements written = elementsOf(to, memory, device, target);
+    for (int n = 0; n < from.n; ++n)
+      for (int c = 0; c < from.c; ++c)
+        for (int h = 0; h < from.h; ++h)
+          for (int w = 0; w < from.w; ++w)
+            written.set(static_cast<size_t>(to.at(n, c, h, w)), read[static_cast<size_t>(from.at(n, c, h, w))]);
+  });
   return CUDNN_STATUS_SUCCESS;
 }
 
@@ -222,7 +238,8 @@ cudnnStatus_t cudnnActivationForward(cudnnHandle_t handle, cudnnActivationDescri
   require(all.sameShape(tensor(y)), CUDA_ERROR_INVALID_VALUE, "the output is of another shape than the input");
   require(described<ActivationDescription>(activationHandle).mode == CUDNN_ACTIVATION_RELU, CUDA_ERROR_NOT_SUPPORTED,
           "the emulator has ReLU only");
-  require(scalar(alpha) == 1 && scalar(beta) == 0, CUDA_ERROR_NOT_SUPPORTED, "the emulator scales no activation");
+  require(scalar(alpha, all.type) == 1 && scalar(beta, all.type) == 0, CUDA_ERROR_NOT_SUPPORTED,
+          "the emulator scales no activation");
   enqueue(streamOf(handle), "cudnnActivationForward", [=](const Memory &memory, int device) {
     const Elements from = elementsOf(all, memory, device, input);
     Elements to = elementsOf(all, memory, device, output);
@@ -241,7 +258,7 @@ cudnnStatus_t cudnnConvolutionBackwardData(cudnnHandle_t handle, const void *alp
   requireData({filter, outputGrad, imageGrad});
   Workspace space(workspace, workspaceBytes, algorithm);
   enqueue(streamOf(handle), "cudnnConvolutionBackwardData",
-          [=, a = scalar(alpha), b = scalar(beta)](const Memory &memory, int device) {
+          [=, a = scalar(alpha, made.x.type), b = scalar(beta, made.x.type)](const Memory &memory, int device) {
             space.use(memory, device);
             blend(
                 made.gradImage(valuesOf(made.w, memory, device, filter), valuesOf(made.y, memory, device, outputGrad)),
@@ -260,7 +277,7 @@ cudnnStatus_t cudnnConvolutionBackwardFilter(cudnnHandle_t handle, const void *a
   requireData({image, outputGrad, filterGrad});
   Workspace space(workspace, workspaceBytes, algorithm);
   enqueue(streamOf(handle), "cudnnConvolutionBackwardFilter",
-          [=, a = scalar(alpha), b = scalar(beta)](const Memory &memory, int device) {
+          [=, a = scalar(alpha, made.x.type), b = scalar(beta, made.x.type)](const Memory &memory, int device) {
             space.use(memory, device);
             blend(
                 made.gradFilter(valuesOf(made.x, memory, device, image), valuesOf(made.y, memory, device, outputGrad)),

@@ -92,11 +92,17 @@ Elements elementsOf(const Description &of, const Memory &memory, int device, con
   return Elements(memory, device, data, of.extent(), dtypeOf(of.type));
 }
 template <class Description>
-std::vector<float> valuesOf(const Description &of, const Memory &memory, int device, const void *data) {
+std::vector<double> valuesOf(const Description &of, const Memory &memory, int device, const void *data) {
   return elementsOf(of, memory, device, data).wide(of.extent());
 }
 
 CUstream streamOf(cudnnHandle_t handle);
+
+/// alpha or beta: of float64 where the tensors are, else of float32.
+inline double scalar(const void *value, cudnnDataType_t type) {
+  require(value != nullptr, CUDA_ERROR_INVALID_VALUE, "alpha or beta is missing");
+  return type == CUDNN_DATA_DOUBLE ? *static_cast<const double *>(value) : *static_cast<const float *>(value);
+}
 
 } // namespace drt::cuda::emulated
 

@@ -47,9 +47,9 @@ struct Pooling {
     return how.mode == CUDNN_POOLING_AVERAGE_COUNT_INCLUDE_PADDING ? size_t(how.h) * size_t(how.w) : inImage;
   }
 
-  float pooled(const std::vector<float> &input, const std::vector<size_t> &window) const {
+  double pooled(const std::vector<double> &input, const std::vector<size_t> &window) const {
     if (isMaximum()) {
-      float largest = std::numeric_limits<float>::lowest();
+      double largest = std::numeric_limits<double>::lowest();
       for (size_t at : window)
         if (input[at] > largest || (input[at] != input[at] && how.nan == CUDNN_PROPAGATE_NAN))
           largest = input[at];
@@ -58,12 +58,12 @@ struct Pooling {
     double sum = 0;
     for (size_t at : window)
       sum += input[at];
-    return window.empty() ? 0 : static_cast<float>(sum / static_cast<double>(divisor(window.size())));
+    return window.empty() ? 0 : sum / static_cast<double>(divisor(window.size()));
   }
 
   // Of equal largest elements one gets all; the manual does not say which. The deterministic mode's is the first here.
-  void giveToLargest(const std::vector<float> &input, float largest, double gradient, const std::vector<size_t> &window,
-                     std::vector<double> &sums) const {
+  void giveToLargest(const std::vector<double> &input, double largest, double gradient,
+                     const std::vector<size_t> &window, std::vector<double> &sums) const {
     auto isLargest = [&](size_t at) { return input[at] == largest; };
     auto first = std::find_if(window.begin(), window.end(), isLargest);
     if (first == window.end())
@@ -73,9 +73,9 @@ struct Pooling {
   }
 };
 
-void requireScalars(const void *alpha, const void *beta) {
-  require(alpha && beta && *static_cast<const float *>(alpha) == 1 && *static_cast<const float *>(beta) == 0,
-          CUDA_ERROR_NOT_SUPPORTED, "the emulator pools with alpha 1 and beta 0");
+void requireScalars(const void *alpha, const void *beta, cudnnDataType_t type) {
+  require(scalar(alpha, type) == 1 && scalar(beta, type) == 0, CUDA_ERROR_NOT_SUPPORTED,
+          "the emulator pools with alpha 1 and beta 0");
 }
 } // namespace
 
@@ -84,12 +84,13 @@ cudnnStatus_t cudnnPoolingForward(cudnnHandle_t handle, cudnnPoolingDescriptor_t
                                   cudnnTensorDescriptor_t y, void *output) {
   Pooling made = {described<PoolingDescription>(how), tensor(x), tensor(y)};
   made.check();
-  requireScalars(alpha, beta);
+  requireScalars(alpha, beta, made.x.type);
   require(input && output, CUDA_ERROR_INVALID_VALUE, "a tensor without data");
   enqueue(streamOf(handle), "cudnnPoolingForward", [=](const Memory &memory, int device) {
-    const std::vector<float> in = valuesOf(made.x, memory, device, input);
+    const std::vector<double> in = valuesOf(made.x, memory, device, input);
     Elements out = elementsOf(made.y, memory, device, output);
-    made.forEachWindow([&](size_t at, const std::vector<size_t> &window) { out.set(at, made.pooled(in, window)); });
+    made.forEachWindow(
+        [&](size_t at, const std::vector<size_t> &window) { out.set(at, out.computed(made.pooled(in, window))); });
   });
   return CUDNN_STATUS_SUCCESS;
 }
@@ -100,7 +101,7 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_
                                    const void *beta, cudnnTensorDescriptor_t dx, void *inputGrad) {
   Pooling made = {described<PoolingDescription>(how), tensor(x), tensor(y)};
   made.check();
-  requireScalars(alpha, beta);
+  requireScalars(alpha, beta, made.x.type);
   require(input && output && outputGrad && inputGrad, CUDA_ERROR_INVALID_VALUE, "a tensor without data");
   require(tensor(dy).sameShape(made.y) && tensor(dx).sameShape(made.x), CUDA_ERROR_INVALID_VALUE,
           "gradients of other shapes than their tensors");
@@ -109,9 +110,9 @@ cudnnStatus_t cudnnPoolingBackward(cudnnHandle_t handle, cudnnPoolingDescriptor_
                 one.wStride == other.wStride,
             CUDA_ERROR_NOT_SUPPORTED, "gradients must lie as their tensors do");
   enqueue(streamOf(handle), "cudnnPoolingBackward", [=](const Memory &memory, int device) {
-    const std::vector<float> in = valuesOf(made.x, memory, device, input);
-    const std::vector<float> out = valuesOf(made.y, memory, device, output);
-    const std::vector<float> grad = valuesOf(made.y, memory, device, outputGrad);
+    const std::vector<double> in = valuesOf(made.x, memory, device, input);
+    const std::vector<double> out = valuesOf(made.y, memory, device, output);
+    const std::vector<double> grad = valuesOf(made.y, memory, device, outputGrad);
     Elements result = elementsOf(made.x, memory, device, inputGrad);
     std::vector<double> sums(made.x.extent());
     made.forEachWindow([&](size_t at, const std::vector<size_t> &window) {

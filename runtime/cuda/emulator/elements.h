@@ -38,6 +38,8 @@ inline int32_t dtypeOf(cudnnDataType_t type) {
   switch (type) {
   case CUDNN_DATA_FLOAT:
     return DRT_F32;
+  case CUDNN_DATA_DOUBLE:
+    return DRT_F64;
   case CUDNN_DATA_HALF:
     return DRT_F16;
   case CUDNN_DATA_BFLOAT16:
@@ -57,13 +59,15 @@ public:
   }
 
   double operator[](size_t index) const { return valueAt(dtype_, data_, static_cast<int64_t>(index)); }
+  /// As a library's sum has it before it is stored: float32, of float64 elements float64.
+  double computed(double value) const { return dtype_ == DRT_F64 ? value : static_cast<float>(value); }
   void set(size_t index, double value) { setFloatAt(dtype_, data_, static_cast<int64_t>(index), value); }
 
-  /// The first `count` as float32, which holds whatever a narrower type does.
-  std::vector<float> wide(size_t count) const {
-    std::vector<float> values(count);
+  /// The first `count` as float64, which holds whatever a narrower type does.
+  std::vector<double> wide(size_t count) const {
+    std::vector<double> values(count);
     for (size_t i = 0; i < count; ++i)
-      values[i] = static_cast<float>((*this)[i]);
+      values[i] = (*this)[i];
     return values;
   }
 

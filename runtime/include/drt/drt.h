@@ -451,7 +451,7 @@ enum { DRT_FILTER_HWIO = 0, DRT_FILTER_OHWI = 1, DRT_FILTER_OIHW = 2 };
 
 // 2-D convolution and its gradients. Images are NHWC. Padding is explicit, dilation 1 = none.
 typedef struct drt_conv2d_desc {
-  int32_t dtype; // of images. On CPUs DRT_F32, DRT_BF16 or DRT_F64; on devices DRT_F32, DRT_F16 or DRT_BF16
+  int32_t dtype; // of images. On CPUs DRT_F32, DRT_BF16 or DRT_F64; on devices DRT_F32, DRT_F16, DRT_BF16 or DRT_F64
   int32_t has_bias, epilogue; // forward only
   int64_t n, h, w, c;         // input
   int64_t kh, kw, k;          // filter, output channels

@@ -7,6 +7,10 @@ drt.variable @d : tensor<3x3x4x2xf32> {trainable}
 // CHECK-DAG: #[[SAME:.*]] = affine_map<(d0, d1, d2, d3) -> (d0, d1, d2, d3)>
 // CHECK-DAG: #[[BACK:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d0, d1, d2)>
 
+// Of float64 with channels outermost.
+// CHECK-DAG: #[[PLANES:.*]] = affine_map<(d0, d1, d2, d3) -> (d2, d3, d1, d0)>
+// CHECK-DAG: #[[UNPLANES:.*]] = affine_map<(d0, d1, d2, d3) -> (d3, d2, d0, d1)>
+
 // CHECK-LABEL: drt.entry "filters"
 drt.entry "filters" {
   // CHECK: %[[X:.*]] = drt.feed {{.*}}name = "x"
@@ -62,4 +66,21 @@ drt.entry "depthwise" {
       : (tensor<1x8x8x4xf32>, tensor<1x8x8x8xf32>) -> tensor<3x3x4x2xf32>
   drt.fetch %y {name = "y", join = 0 : i32} : (tensor<1x8x8x8xf32>) -> ()
   drt.fetch %dd {name = "dd", join = 0 : i32} : (tensor<3x3x4x2xf32>) -> ()
+}
+
+// CHECK-LABEL: drt.entry "wide"
+drt.entry "wide" {
+  %x = drt.feed {name = "x"} : () -> tensor<1x8x8x3xf64>
+  %dy = drt.feed {name = "dy"} : () -> tensor<1x8x8x16xf64>
+  %w = drt.feed {name = "w"} : () -> tensor<5x5x3x16xf64>
+  // CHECK: %[[T:.*]] = linalg.generic {indexing_maps = [#[[PLANES]], #[[SAME]]]{{.*}} ins(%{{.*}} : tensor<5x5x3x16xf64>) outs(%{{.*}} : tensor<16x3x5x5xf64>)
+  // CHECK: drt.conv2d %{{.*}}, %[[T]] {{.*}}filter_layout = "OIHW"
+  %y = drt.conv2d %x, %w {descriptor = array<i64: 1, 8, 8, 3, 5, 5, 16, 8, 8, 1, 1, 1, 1, 2, 2, 2, 2, 1>}
+      : (tensor<1x8x8x3xf64>, tensor<5x5x3x16xf64>) -> tensor<1x8x8x16xf64>
+  // CHECK: %[[G:.*]] = drt.conv2d_grad_filter {{.*}}filter_layout = "OIHW"{{.*}} -> tensor<16x3x5x5xf64>
+  // CHECK: linalg.generic {indexing_maps = [#[[UNPLANES]], #[[SAME]]]{{.*}} ins(%[[G]] : tensor<16x3x5x5xf64>) outs(%{{.*}} : tensor<5x5x3x16xf64>)
+  %dw = drt.conv2d_grad_filter %x, %dy {descriptor = array<i64: 1, 8, 8, 3, 5, 5, 16, 8, 8, 1, 1, 1, 1, 2, 2, 2, 2, 1>}
+      : (tensor<1x8x8x3xf64>, tensor<1x8x8x16xf64>) -> tensor<5x5x3x16xf64>
+  drt.fetch %y {name = "y", join = 0 : i32} : (tensor<1x8x8x16xf64>) -> ()
+  drt.fetch %dw {name = "dw", join = 0 : i32} : (tensor<5x5x3x16xf64>) -> ()
 }

@@ -14,8 +14,8 @@
 namespace drt::cuda::test {
 
 /// What a result holds before the call: nobody may read it.
-inline std::vector<float> unwritten(int64_t count) {
-  return std::vector<float>(static_cast<size_t>(count), std::numeric_limits<float>::quiet_NaN());
+template <class T = float> std::vector<T> unwritten(int64_t count) {
+  return std::vector<T>(static_cast<size_t>(count), std::numeric_limits<T>::quiet_NaN());
 }
 
 /// Values that a narrow type holds, and that type's elements. Sums of few products are exact in float32.
