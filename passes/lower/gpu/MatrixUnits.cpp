@@ -13,10 +13,8 @@ using namespace mlir;
 
 namespace distc {
 
-namespace {
-constexpr int64_t kDepth = 16, kColumns = 8; // of one product
-constexpr int64_t kPadding = 8;              // elements behind each row of the block's memory
-} // namespace
+/// Elements behind each row of the block's memory.
+static constexpr int64_t kPadding = 8;
 
 MatrixUnits::MatrixUnits(ThreadWriter &writer, Value lane)
     : w(writer), b(writer.b), group(writer.div(lane, 4)), pair(writer.mul(writer.rem(lane, 4), 2)) {}

@@ -26,17 +26,17 @@ static bool handsOn(Operation *op) { return op->hasTrait<dfg::Forwards>() || op-
 
 static bool isAllReduce(Operation *op) { return llvm::isa<dist::AllReduceOp, dist::ReduceScatterOp>(op); }
 
-static llvm::StringRef variableName(Value handle) {
-  if (auto share = handle.getDefiningOp<dist::ShareHandleOp>())
-    handle = share.getHandle();
-  dfg::VarHandleOp node = dfg::getVariableHandle(handle);
-  return node ? node.getVariable() : llvm::StringRef();
-}
-
 PlanBuilder::PlanBuilder(ModuleOp module, dfg::FuncOp entry, const LoweringTable &table)
     : EntryLowering(module.getContext(), table), module(module), entry(entry) {
   for (auto variable : module.getOps<drt::VariableOp>())
     variables[variable.getSymName()] = variable;
+}
+
+llvm::StringRef PlanBuilder::variableName(Value handle) {
+  if (auto share = handle.getDefiningOp<dist::ShareHandleOp>())
+    handle = share.getHandle();
+  dfg::VarHandleOp node = dfg::getVariableHandle(handle);
+  return node ? node.getVariable() : llvm::StringRef();
 }
 
 void PlanBuilder::analyze() {

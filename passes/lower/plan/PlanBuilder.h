@@ -45,6 +45,9 @@ private:
     llvm::SmallVector<Value> results; // of drt.all_reduce_result, where it was needed
   };
 
+  /// Of the variable that a handle, or a share of it, is of.
+  static llvm::StringRef variableName(Value handle);
+
   void analyze();
   llvm::LogicalResult lowerNode(mlir::Operation *node);
   /// Some values for the results of a node that has no code; false where there are none of such types.
