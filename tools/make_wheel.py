@@ -55,7 +55,7 @@ def read_project():
 
 def gather(build, folder):
     """Files of the wheel: their names in it, and where they lie."""
-    files = {f"distc/{path.name}": path for path in sorted((PACKAGE / "distc").iterdir()) if path.is_file()}
+    files = {str(path.relative_to(PACKAGE)): path for path in sorted((PACKAGE / "distc").rglob("*")) if path.is_file() and path.suffix != ".pyc"}
     prefix = folder / "prefix"
     run(["cmake", "--install", build, "--prefix", prefix, "--strip"])
     distc = prefix / "bin" / "distc"
