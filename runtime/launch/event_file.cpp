@@ -3,16 +3,10 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-//
-// Event { 1: double wall_time, 2: int64 step, 3: string file_version, 5: Summary, 7: SessionLog }
-// Summary { 1: repeated Value { 1: string tag, 2: float simple_value } }
-// SessionLog { 1: enum status: START = 1 }
-// A few fields of three messages are written by hand rather than generated.
-//
-//===----------------------------------------------------------------------===//
 #include "launch/event_file.h"
 #include "checkpoint/crc32c.h"
 #include "core/error.h"
+#include "launch/event.pb.h"
 
 #include <cstring>
 #include <ctime>
@@ -21,6 +15,8 @@
 
 namespace drt {
 namespace {
+
+namespace events = distc::events;
 
 double wallTime() {
   timespec t;
@@ -32,26 +28,9 @@ template <class T> void appendRaw(std::string &out, T value) {
   out.append(reinterpret_cast<const char *>(&value), sizeof value);
 }
 
-void appendVarint(std::string &out, uint64_t value) {
-  for (; value >= 0x80; value >>= 7)
-    out += static_cast<char>(value | 0x80);
-  out += static_cast<char>(value);
-}
-
-enum WireType { Varint = 0, Fixed64 = 1, Bytes = 2, Fixed32 = 5 };
-
-void appendKey(std::string &out, int field, WireType type) { out += static_cast<char>(field << 3 | type); }
-
-void appendBytes(std::string &out, int field, std::string_view bytes) {
-  appendKey(out, field, Bytes);
-  appendVarint(out, bytes.size());
-  out += bytes;
-}
-
-std::string eventAt(double time) {
-  std::string event;
-  appendKey(event, 1, Fixed64);
-  appendRaw(event, time);
+events::Event eventAt(double time) {
+  events::Event event;
+  event.set_wall_time(time);
   return event;
 }
 
@@ -69,33 +48,26 @@ std::string newFile(const std::string &directory) {
 } // namespace
 
 EventFile::EventFile(const std::string &directory, std::optional<int64_t> restartedAt) : file_(newFile(directory)) {
-  std::string event = eventAt(wallTime());
-  appendBytes(event, 3, "brain.Event:2");
-  record(event);
+  events::Event event = eventAt(wallTime());
+  event.set_file_version("brain.Event:2");
+  record(event.SerializeAsString());
   if (!restartedAt)
     return;
-  std::string session, start = eventAt(wallTime());
-  appendKey(session, 1, Varint);
-  appendVarint(session, 1); // START
-  appendKey(start, 2, Varint);
+  events::Event start = eventAt(wallTime());
+  start.mutable_session_log()->set_status(events::SessionLog::START);
   // Values are those behind a step, so what counts from here on is that of the next one.
-  appendVarint(start, static_cast<uint64_t>(*restartedAt + 1));
-  appendBytes(start, 7, session);
-  record(start);
+  start.set_step(*restartedAt + 1);
+  record(start.SerializeAsString());
 }
 
 void EventFile::scalar(std::string_view tag, int64_t step, float value) {
-  std::string entry, summary;
-  appendBytes(entry, 1, tag);
-  appendKey(entry, 2, Fixed32);
-  appendRaw(entry, value);
-  appendBytes(summary, 1, entry);
   const double now = wallTime();
-  std::string event = eventAt(now);
-  appendKey(event, 2, Varint);
-  appendVarint(event, static_cast<uint64_t>(step));
-  appendBytes(event, 5, summary);
-  record(event);
+  events::Event event = eventAt(now);
+  event.set_step(step);
+  events::Summary::Value *entry = event.mutable_summary()->add_value();
+  entry->set_tag(std::string(tag));
+  entry->set_simple_value(value);
+  record(event.SerializeAsString());
   if (now - flushed_ > 1) {
     flushed_ = now;
     file_.flush();

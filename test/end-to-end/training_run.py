@@ -121,7 +121,7 @@ def evaluates_and_stops(*flags):
 
 
 def read_events(path):
-    """(tag, step) -> value of an event file, by the fields that there are (runtime/launch/event_file.cpp)."""
+    """(tag, step) -> value of an event file, by the fields that there are (runtime/launch/event.proto)."""
     data, values = path.read_bytes(), {}
     while data:
         length, = struct.unpack("<Q", data[:8])
