@@ -14,6 +14,16 @@
 
 using namespace mlir;
 
+/// A fact that its word alone says: `async` of a `#dist.sync`.
+static OptionalParseResult parseWord(AsmParser &parser, StringRef word, bool &isSaid) {
+  isSaid = succeeded(parser.parseOptionalKeyword(word));
+  return isSaid ? OptionalParseResult(success()) : OptionalParseResult();
+}
+static OptionalParseResult parseAsyncWord(AsmParser &parser, bool &async) { return parseWord(parser, "async", async); }
+static OptionalParseResult parseProxyWord(AsmParser &parser, bool &proxy) { return parseWord(parser, "proxy", proxy); }
+static void printAsyncWord(AsmPrinter &printer, bool) { printer << "async"; }
+static void printProxyWord(AsmPrinter &printer, bool) { printer << "proxy"; }
+
 #include "dialects/dist/DistDialect.cpp.inc"
 #include "dialects/dist/DistEnums.cpp.inc"
 #define GET_ATTRDEF_CLASSES

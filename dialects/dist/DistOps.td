@@ -118,8 +118,8 @@ def DIST_SyncAttr : AttrDef<DIST_Dialect, "Sync"> {
                         DefaultValuedParameter<"bool", "false">:$proxy, DefaultValuedParameter<"int64_t", "0">:$staleness,
                         OptionalParameter<"::distc::dist::ReductionAttr">:$reduction, OptionalParameter<"::distc::dist::AggregatorAttr">:$aggregator);
   let assemblyFormat = [{
-    `<` $kind (`group` $group^)? (`spec` $spec^)? (`compression` $compression^)? (`sharded` $shardedStage^)? (`at` $destination^)? (`async` $async^)?
-    (`proxy` $proxy^)? (`staleness` $staleness^)? (`reduction` $reduction^)? (`aggregator` $aggregator^)? `>`
+    `<` $kind (`group` $group^)? (`spec` $spec^)? (`compression` $compression^)? (`sharded` $shardedStage^)? (`at` $destination^)?
+    (custom<AsyncWord>($async)^)? (custom<ProxyWord>($proxy)^)? (`staleness` $staleness^)? (`reduction` $reduction^)? (`aggregator` $aggregator^)? `>`
   }];
   let genVerifyDecl = 1;
 }

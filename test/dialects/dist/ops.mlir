@@ -7,6 +7,13 @@ dist.topology @cluster replicas 3 [
   #dist.task<"worker" 0 on "11.0.0.1" devices ["11.0.0.1:CPU:0", "11.0.0.1:CPU:1"] replicas 2 from 0>,
   #dist.task<"worker" 1 on "11.0.0.2" devices ["11.0.0.2:CPU:0"] replicas 1 from 2>]
 
+// CHECK: dfg.variable @served : tensor<2xf32> {dist.sync = #dist.sync<server at "ps:0" async proxy staleness 2>}
+dfg.variable @served : tensor<2xf32> {dist.sync = #dist.sync<server at "ps:0" async proxy staleness 2>}
+// CHECK: dfg.variable @proxied : tensor<2xf32> {dist.sync = #dist.sync<server proxy>}
+dfg.variable @proxied : tensor<2xf32> {dist.sync = #dist.sync<server proxy>}
+// CHECK: dfg.variable @plain : tensor<2xf32> {dist.sync = #dist.sync<server>}
+dfg.variable @plain : tensor<2xf32> {dist.sync = #dist.sync<server>}
+
 dfg.graph {
   %a = dfg.placeholder {dist.feed = "whole"} : () -> tensor<2xf32>
   %b = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x3xf32>

@@ -21,7 +21,7 @@ module attributes {dist.strategy = #dist.strategy<"" required 1>} {
 module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"ps" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
-  dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"ps" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async true>}
+  dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"ps" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async>}
 }
 
 // -----

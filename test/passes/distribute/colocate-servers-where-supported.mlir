@@ -16,7 +16,7 @@ module attributes {dist.strategy = #dist.strategy<"">} {
   // CHECK: dist.topology
   // CHECK-SAME: #dist.task<"ps" 0 on "a"
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<2xf32> {dist.place = #dist.place<"ps" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async true>}
+  dfg.variable @w : tensor<2xf32> {dist.place = #dist.place<"ps" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async>}
   dfg.variable @v : tensor<2xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
 }
 
@@ -28,7 +28,7 @@ module attributes {dist.strategy = #dist.strategy<"">} {
   // CHECK-NOT: "ps"
   // CHECK: dfg.variable @w {{.*}}dist.place = #dist.place<"worker" 0>
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<2xf32> {dist.place = #dist.place<"ps" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async true>}
+  dfg.variable @w : tensor<2xf32> {dist.place = #dist.place<"ps" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async>}
 }
 
 // -----

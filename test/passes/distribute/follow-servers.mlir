@@ -46,7 +46,7 @@ module @asynchronous attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server async true>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server async>}
   dfg.variable @average : tensor<4xf32>
   dfg.graph attributes {train_op = "train"} {
     %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")

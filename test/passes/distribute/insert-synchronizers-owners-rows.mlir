@@ -119,8 +119,8 @@ module @old attributes {dist.strategy = #dist.strategy<"">} {
 // CHECK-LABEL: @proxy
 module @proxy attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
-  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.sync = #dist.sync<server proxy true>, trainable}
-  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server proxy true>}
+  // CHECK: dfg.variable @table : tensor<9x4xf32> {dist.sync = #dist.sync<server proxy>, trainable}
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server proxy>}
   dfg.graph {
     %ids = dfg.placeholder : () -> tensor<?xi32>
     %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>

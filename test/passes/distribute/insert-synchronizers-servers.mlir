@@ -7,7 +7,7 @@ module @synchronous attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
     #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server proxy true staleness 2>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server proxy staleness 2>}
   dfg.variable @step : tensor<i64>
   dfg.graph attributes {train_op = "train"} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
@@ -53,7 +53,7 @@ module @synchronous attributes {dist.strategy = #dist.strategy<"">} {
 module @asynchronous attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>, #dist.task<"ps" 0 on "a" devices [] replicas 0 from 2>]
-  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server async true>}
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"ps" 0>, dist.sync = #dist.sync<server async>}
   dfg.graph attributes {train_op = "update"} {
     %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
     %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")

@@ -51,7 +51,7 @@ module attributes {dist.strategy = #dist.strategy<"" required 2>} {
 // Where every gradient is an update of its own nobody waits.
 module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
-  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async true>}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async>}
   dfg.graph attributes {train_op = "train"} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
     %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
