@@ -7,7 +7,7 @@ import fuzz
 from support import DISTC, TRANSLATE, need_tools
 
 SEED = 7
-COUNTS = {"graph": 60, "graph-bytes": 20, "graph-text": 20, "strategy": 20, "resources": 20, "checkpoint": 30, "data": 30, "records": 30, "ir": 30,
+COUNTS = {"graph": 60, "graph-bytes": 20, "graph-text": 20, "strategy": 20, "resources": 20, "checkpoint": 30, "data": 30, "records": 30, "ir": 30, "stage": 20,
           "stablehlo": 40, "page": 30, "task": 20}
 
 

@@ -263,6 +263,28 @@ class Ir(Kind):
         return [OPT, folder / "graph.mlir", *draw.choice(self.PASSES[stage]), "-o", os.devnull], f"{name} {stage}"
 
 
+class Stages(Kind):
+    """What `distc compile --emit` printed of each stage, given to it again."""
+
+    WAYS = {"linreg-sgd": ["--replicas", 2, "--target", "cuda:emulated"], "mlp-adam": ["--replicas", 2, "--strategy", "PartitionedAR"],
+            "embedding-adam": ["--replicas", 2, "--strategy", "Parallax", "--ps", 1], "ops-scans": ["--replicas", 1],
+            "convnet-momentum": ["--replicas", 2, "--one-process-per-replica"]}
+    GOES_ON_TO = {"dfg": "drt", "dist": "drt", "drt": "llvm"}
+
+    def prepare(self):
+        for name, flags in self.WAYS.items():
+            model = Model(name)
+            batch = ["--batch", model.case["batch"]] if model.case["batch"] else []
+            for stage in self.GOES_ON_TO:
+                must([DISTC, "compile", model.graph, *flags, *batch, "--emit", stage, "-o", self.folder / f"{name}-{stage}.mlir"])
+
+    def make(self, draw, folder):
+        name, stage = draw.choice(sorted(self.WAYS)), draw.choice(sorted(self.GOES_ON_TO))
+        data = (self.folder / f"{name}-{stage}.mlir").read_bytes()
+        (folder / "graph.mlir").write_bytes(corrupt.corrupt_text(data, draw))
+        return [DISTC, "compile", folder / "graph.mlir", "--emit", self.GOES_ON_TO[stage], "-o", os.devnull], f"{name} {stage}"
+
+
 class StableHlo(Kind):
     """Training steps of JAX, and their signatures."""
 
@@ -326,7 +348,7 @@ class Tasks(Kind):
 
 
 KINDS = {"graph": GraphStructure, "graph-bytes": GraphBytes, "graph-text": GraphText, "strategy": Strategies,
-         "resources": Resources, "checkpoint": Checkpoints, "data": Arrays, "records": Records, "ir": Ir,
+         "resources": Resources, "checkpoint": Checkpoints, "data": Arrays, "records": Records, "ir": Ir, "stage": Stages,
          "stablehlo": StableHlo, "page": Pages, "task": Tasks}
 
 
