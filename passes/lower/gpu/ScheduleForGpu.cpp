@@ -13,6 +13,7 @@
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/Schedule.h"
 #include "passes/lower/kernels/ReductionSums.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -55,6 +56,8 @@ struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
     for (auto function : getOperation().getOps<drt::KernelOp>())
       if (!function.getRange() && !runsOnHost(function))
         kernels.push_back(function);
+      else
+        function.walk([&](memref::GetGlobalOp get) { readOnHost.insert(get.getName()); });
     if (kernels.empty())
       return;
     gpu::GPUModuleOp module = getGpuModule();
@@ -112,13 +115,19 @@ struct ScheduleForGpu : impl::ScheduleForGpuBase<ScheduleForGpu> {
   void moveGlobals(drt::KernelOp function, gpu::GPUModuleOp module) {
     function.walk([&](memref::GetGlobalOp get) {
       auto global = getOperation().lookupSymbol<memref::GlobalOp>(get.getName());
-      if (!global) // another kernel's too
+      if (!global || module.lookupSymbol(get.getName())) // another kernel's too
         return;
+      if (readOnHost.contains(get.getName()))
+        global = global.clone();
+      else
+        global->remove();
       // Read by vectors.
       global.setAlignment(256);
-      global->moveBefore(module.getBody(), module.getBody()->begin());
+      module.getBody()->push_front(global);
     });
   }
+
+  llvm::StringSet<> readOnHost; // constants
 };
 
 } // namespace
