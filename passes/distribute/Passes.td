@@ -110,6 +110,23 @@ def DistSeparateRows : Pass<"dist-separate-rows", "mlir::ModuleOp"> {
   }];
 }
 
+def DistOpenBatch : Pass<"dist-open-batch", "mlir::ModuleOp"> {
+  let summary = "Of a graph that fixes its batch, the number of rows is the whole batch's";
+  let description = [{
+    Where placeholders fix the batch, and `batch` is their number, each of N replicas is given one of N parts of so many rows, and the graph
+    is what one device computes of all of them: also where it cuts them, takes them one by one, or has them meet. (Of another `batch` each replica
+    has so many rows, and the numbers of the graph that are the batch's are N times as large.) What is fed is reshaped to all rows, which
+    `dist-couple-replicas` gathers; nodes that may take the replica's rows instead do.
+    ```mlir
+    %x = dfg.placeholder : () -> tensor<8x3xf32>                    // %x = dfg.placeholder : () -> tensor<?x3xf32>
+    %h = dfg.tanh %x : (tensor<8x3xf32>) -> tensor<8x3xf32>         // %h = dfg.tanh %x : (tensor<?x3xf32>) -> tensor<?x3xf32>
+    %r:8 = dfg.unpack %h                                            // %all = dfg.reshape %h, [8, 3]
+                                                                    // %r:8 = dfg.unpack %all
+    ```
+  }];
+  let options = [Option<"batch", "batch", "int64_t", "0", "the size of the whole batch">];
+}
+
 def DistCoupleReplicas : Pass<"dist-couple-replicas", "mlir::ModuleOp"> {
   let summary = "Puts collectives where values of a step depend on other replicas' examples";
   let description = [{

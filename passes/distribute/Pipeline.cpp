@@ -25,6 +25,8 @@ static void buildPipeline(mlir::OpPassManager &manager, const DistributeOptions 
   apply.servers = options.servers;
   apply.oneProcessPerReplica = options.oneProcessPerReplica;
   manager.addPass(createDistApplyStrategy(apply));
+  // The batch's flow of what follows is an open one.
+  manager.addPass(createDistOpenBatch({options.batch}));
   // It asks which tables servers hold; slots are split as their tables are. Devices have all of both.
   if (options.formUpdates && !inStep)
     manager.addPass(createDistFormTableUpdates());

@@ -1,5 +1,6 @@
 """Graphs that have their batch as a number, as people write them: shares of it on two replicas train as TensorFlow does on the graph with twice the
-number. What only looks like them, a number or a cut that is not the batch's, is refused, or right.
+number. What only looks like them, a number or a cut that is not the batch's, is refused, or right. Parts of the graph's own number of rows train as it
+does in any case.
 
   fixed_batch_tensorflow.py [--share ROWS] [--replicas N] [NAME...]
 """
@@ -13,7 +14,7 @@ STEPS = 3
 # In several programs a layer, and a number beside rows, that is as large as a share of the batch.
 WIDTH = 28
 tf, _ = need_tensorflow()
-ACCEPTED, ODD = {}, {}
+ACCEPTED, ODD, IN_PARTS = {}, {}, {}
 # Of two rows a 2 that is the batch's size is any number.
 OF_FOUR = ("copies_for_rows", "half_of_few")
 
@@ -24,6 +25,10 @@ def accepted(function):
 
 def odd(function):
     ODD[function.__name__] = function
+
+
+def in_parts(function):
+    IN_PARTS[function.__name__] = function
 
 
 class Make:
@@ -234,6 +239,74 @@ def columns(make):
     return tf.reduce_mean(tf.square(outputs[:, :WIDTH])) - 0.3 * tf.reduce_mean(tf.tanh(outputs[:, WIDTH:]))
 
 
+@in_parts
+def one_by_one(make):
+    w = make.weights(6)
+    return tf.add_n([tf.square(tf.reduce_sum(row * w) - y) for row, y in zip(tf.unstack(make.x), tf.unstack(make.y))]) / make.rows
+
+
+@in_parts
+def halves(make):
+    first, second = tf.split(tf.tanh(tf.matmul(make.x, make.weights(6, 4))), 2)
+    return tf.reduce_mean(tf.square(first) * second)
+
+
+@in_parts
+def pairs(make):
+    rows = tf.reshape(tf.tanh(tf.matmul(make.x, make.weights(6, 4))), [make.rows // 2, 2, 4])
+    return tf.reduce_mean(tf.square(rows[:, 0] - rows[:, 1]))
+
+
+@in_parts
+def each_sees_the_one_before(make):
+    w = make.weights(6)
+    states = tf.scan(lambda h, row: 0.5 * h + tf.reduce_sum(row * w), make.x, initializer=tf.constant(0.0))
+    return tf.reduce_mean(tf.square(states - make.y))
+
+
+@in_parts
+def each_by_itself(make):
+    w = make.weights(6)
+    return tf.reduce_mean(tf.square(tf.map_fn(lambda row: tf.reduce_sum(tf.tanh(row * w)), make.x) - make.y))
+
+
+@in_parts
+def place_in_the_batch(make):
+    weights = tf.constant(np.linspace(0.5, 1.5, make.rows), tf.float32)
+    return tf.reduce_mean(weights * make.losses()) + tf.reduce_max(make.losses())
+
+
+@in_parts
+def dropout_with_a_seed(make):
+    hidden = tf.nn.dropout(tf.tanh(tf.matmul(make.x, make.weights(6, WIDTH))), rate=0.4, seed=5)
+    return tf.reduce_mean(tf.square(tf.squeeze(tf.matmul(hidden, make.weights(WIDTH, 1)), 1) - make.y))
+
+
+@in_parts
+def normalized_images(make):
+    images = tf.reshape(tf.matmul(make.x, make.weights(6, 32)), [make.rows, 4, 4, 2])
+    found = tf.nn.conv2d(images, make.weights(3, 3, 2, 3), 1, "SAME")
+    found = tf.nn.relu(tf.raw_ops.FusedBatchNormV3(x=found, scale=tf.ones([3]), offset=tf.zeros([3]), mean=[], variance=[]).y)
+    flat = tf.reshape(tf.nn.max_pool2d(found, 2, 2, "VALID"), [make.rows, 12])
+    return tf.reduce_mean(tf.square(tf.squeeze(tf.matmul(flat, make.weights(12, 1)), 1) - make.y))
+
+
+@in_parts
+def contrast(make):
+    """Of examples with each other."""
+    first, second = tf.nn.l2_normalize(tf.matmul(make.x, make.weights(6, 4)), 1), tf.nn.l2_normalize(tf.matmul(make.z, make.weights(4, 4)), 1)
+    logits = 5.0 * tf.matmul(first, second, transpose_b=True)
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=tf.range(make.rows), logits=logits))
+
+
+@in_parts
+def state_of_zeros(make):
+    kernel, h = make.weights(6 + 4, 4), tf.zeros([make.rows, 4])
+    for _ in range(3):
+        h = tf.tanh(tf.matmul(tf.concat([make.x, h], 1), kernel))
+    return tf.reduce_mean(tf.square(tf.reduce_sum(h, 1) - make.y))
+
+
 def write(program, rows, path):
     with tf.Graph().as_default() as graph:
         make = Make(rows)
@@ -244,7 +317,8 @@ def write(program, rows, path):
         return graph, loss, train, init
 
 
-def check(program, share, replicas, must_compile):
+def check(program, share, replicas, must_compile, in_parts=False):
+    """`in_parts`: the graph's number of rows is that of the whole batch."""
     rows = share * replicas
     numbers = np.random.default_rng(3)
     data = {"x": numbers.normal(size=(rows * STEPS, 6)), "z": numbers.normal(size=(rows * STEPS, 4)), "y": numbers.normal(size=rows * STEPS)}
@@ -255,12 +329,11 @@ def check(program, share, replicas, must_compile):
             want = []
             for step in range(STEPS):
                 feed = {f"{name}:0": array[step * rows:(step + 1) * rows] for name, array in data.items()}
-                want.append(session.run(loss, feed))
-                session.run(train, feed)
+                want.append(session.run([loss, train], feed)[0])
             variables = {variable.op.name: session.run(variable) for variable in tf.global_variables()}
             read = read_by(train, loss.op)
         np.savez(folder / "data.npz", **{name: array.astype(np.float32) for name, array in data.items() if name in read})
-        write(program, share, folder / "graph.meta")
+        write(program, rows if in_parts else share, folder / "graph.meta")
         compiled = run([DISTC, "compile", folder / "graph.meta", "--replicas", replicas, "--batch", rows, "--train-op", "train", "--loss", "loss:0",
                         "--init-op", "init", "-o", folder / "train"])
         if compiled.returncode != 0:
@@ -285,6 +358,9 @@ def main():
             # Of few rows many numbers are multiples.
             rows, few = (4, "four") if name in OF_FOUR else (2, "two")
             checks.check(f"{name}, of {few} rows", check, program, rows, arguments.replicas, False)
+    for name, program in (ACCEPTED | ODD | IN_PARTS).items():
+        if not arguments.names or name in arguments.names:
+            checks.check(f"{name}, in parts", check, program, 4, arguments.replicas, True, True)
     checks.exit()
 
 
