@@ -217,6 +217,24 @@ def DRT_MatmulSumOp : DRT_Placed<"matmul_sum", [DRT_Scope<"matmul">, Pure, DRT_A
   let arguments = !con((ins Variadic<DRT_Tensor>:$a, Variadic<DRT_Tensor>:$b), placed);
   let results = (outs DRT_Tensor:$result);
 }
+def DRT_MatmulBiasGradOp : DRT_Placed<"matmul_bias_grad", [DRT_Scope<"matmul">, Pure, DRT_AccessInterface, DRT_ProductInterface]> {
+  let hasVerifier = 1;
+  let summary = "drt_matmul_bias_grad: a^T b, and the sums of b's columns: the gradients of a layer's matrix and of its bias";
+  let description = [{
+    For GPUs. a and b are matrices of bfloat16 or float16 with equally many rows; both results are float32.
+
+    ```mlir
+    %w, %b = drt.matmul_bias_grad %x, %g : (tensor<64x32xbf16>, tensor<64x16xbf16>) -> (tensor<32x16xf32>, tensor<16xf32>)
+    ```
+  }];
+  let arguments = !con((ins DRT_Tensor:$a, DRT_Tensor:$b), placed);
+  let results = (outs DRT_Tensor:$result, DRT_Tensor:$bias_grad);
+  let extraClassDeclaration = [{
+    /// Elements are multiplied as they are.
+    ::mlir::StringAttr getPrecisionAttr() { return {}; }
+    void setPrecisionAttr(::mlir::StringAttr) {}
+  }];
+}
 // Tensors of an attention are [batch, tokens, heads, size], as the layers before and behind it have them.
 class DRT_Attends<string mnemonic> : DRT_Placed<mnemonic, [DRT_Scope<"matmul">, Pure, DRT_AccessInterface, DRT_ProductInterface]> {
   let hasVerifier = 1;

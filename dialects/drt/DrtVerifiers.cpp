@@ -339,6 +339,19 @@ LogicalResult MatmulOp::verify() {
   return expectBetween(*this, "epilogue", getEpilogue(), DRT_EPILOGUE_NONE, DRT_EPILOGUE_SIGMOID);
 }
 
+LogicalResult MatmulBiasGradOp::verify() {
+  RankedTensorType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getResult()), sums = typeOf(getBiasGrad());
+  if (a.getRank() != 2 || b.getRank() != 2 || c.getRank() != 2)
+    return emitOpError("needs matrices");
+  const Type element = a.getElementType();
+  if ((!element.isBF16() && !element.isF16()) || b.getElementType() != element || !c.getElementType().isF32() ||
+      !sums.getElementType().isF32())
+    return emitOpError() << "makes " << c << " and " << sums << " of " << a << " and " << b;
+  if (failed(expectContraction(*this, a, b, /*transposeA=*/true, /*transposeB=*/false, c.getShape())))
+    return failure();
+  return expectCount(*this, "a bias's gradient", getBiasGrad(), c.getDimSize(1));
+}
+
 LogicalResult MatmulSumOp::verify() {
   if (getA().empty())
     return emitOpError("needs a pair of matrices");

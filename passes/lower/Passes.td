@@ -698,6 +698,25 @@ def FuseAttention : Pass<"drt-fuse-attention", "::distc::drt::EntryOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def FuseBiasGradients : Pass<"drt-fuse-bias-gradients", "::distc::drt::EntryOp"> {
+  let summary = "The gradient of a bias is made with that of its layer's matrix";
+  let description = [{
+    For GPUs, of bfloat16 and float16. A layer's two gradients read the same tensor: `x^T g`, and the sums of g's columns, which are an epilogue of the product. Reshapes and
+    what widens g stand between them at most.
+
+    ```mlir
+    %w = drt.matmul %x, %g {transpose_a} : (tensor<64x32xbf16>, tensor<64x16xbf16>) -> tensor<32x16xf32>
+    %wide = linalg.generic ... ins(%g) { arith.extf }
+    %b = linalg.generic ... ins(%wide) { arith.addf } -> tensor<16xf32>
+    ```
+    becomes
+    ```mlir
+    %w, %b = drt.matmul_bias_grad %x, %g : (tensor<64x32xbf16>, tensor<64x16xbf16>) -> (tensor<32x16xf32>, tensor<16xf32>)
+    ```
+  }];
+  let dependentDialects = ["::mlir::tensor::TensorDialect"];
+}
+
 def AttentionKernels : Pass<"drt-attention-kernels", "::mlir::ModuleOp"> {
   let summary = "An attention and its gradients become launches of kernels that matrix units compute";
   let description = [{

@@ -66,6 +66,8 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   entries.addPass(createEliminateCommonSubexpressions());
   // Equal values are one, and each operation is still for itself.
   entries.addPass(createFuseAttention());
+  // What gradients of attentions are read by is known.
+  entries.addPass(createFuseBiasGradients());
   // To write an element to memory takes a chip as long as some 80 instructions: an erf, done by each of three readers.
   FuseElementwiseOptions fusion;
   fusion.maxRepeated = 40;

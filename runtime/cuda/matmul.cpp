@@ -15,6 +15,7 @@
 #include "cuda/libraries.h"
 
 #include <algorithm>
+#include <memory>
 
 namespace drt::cuda {
 namespace {
@@ -85,9 +86,10 @@ drt_matmul_desc normalized(drt_matmul_desc desc) {
 
 class MatmulSite : public Prepared {
 public:
+  /// `bias`: of the product, or where the sums of b's columns go (`sumsColumns`).
   MatmulSite(Replica &replica, const drt_matmul_desc &given, const void *a, const void *b, const void *bias,
-             const void *c)
-      : desc_(normalized(given)) {
+             const void *c, bool sumsColumns = false)
+      : desc_(normalized(given)), sumsColumns_(sumsColumns) {
     requireSupported(desc_);
     if (isEmpty())
       return;
@@ -102,12 +104,17 @@ public:
     set(operation, CUBLASLT_MATMUL_DESC_TRANSA, static_cast<int32_t>(desc_.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N));
     set(operation, CUBLASLT_MATMUL_DESC_TRANSB, static_cast<int32_t>(desc_.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N));
     set(operation, CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(epilogue()));
-    if (desc_.has_bias) // the heuristic reads how it is aligned
+    if (hasBiasPointer()) // the heuristic reads how it is aligned
       set(operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     b_ = layout(desc_.dtype, desc_.n, desc_.k, desc_.transpose_b, desc_.batch_stride_b);
     a_ = layout(desc_.dtype, desc_.k, desc_.m, desc_.transpose_a, desc_.batch_stride_a);
     c_ = layout(resultType(), desc_.n, desc_.m, false, desc_.m * desc_.n);
-    choose(replica, a, b, c);
+    if (choose(replica, a, b, c))
+      return;
+    if (!sumsColumns_)
+      throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(desc_.m) + " x " +
+                  std::to_string(desc_.k) + " and " + std::to_string(desc_.k) + " x " + std::to_string(desc_.n));
+    sumApart(replica, a, b, bias, c);
   }
 
   void run(Replica &replica, const void *a, const void *b, const void *bias, void *c) {
@@ -115,7 +122,7 @@ public:
       return clear(replica, c);
     if (workspaceBytes_ > replica.workspaceBytes)
       throw Error("a matrix product was not prepared: an internal error of the runtime", 70);
-    if (desc_.has_bias)
+    if (hasBiasPointer())
       set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     const float one = 1, added = desc_.accumulate ? 1 : 0;
     const double one64 = 1, added64 = added;
@@ -125,9 +132,36 @@ public:
                                     &algorithm_, replica.workspace, static_cast<size_t>(workspaceBytes_),
                                     reinterpret_cast<cudaStream_t>(replica.stream)),
           "cublasLtMatmul");
+    if (sums_) {
+      void *ones = static_cast<char *>(replica.workspace) + onesAt_;
+      check(driver().cuMemsetD16Async(addressOf(ones), one16(), static_cast<size_t>(desc_.k), replica.stream),
+            "cuMemsetD16Async");
+      sums_->run(replica, ones, b, nullptr, const_cast<void *>(bias));
+    }
   }
 
 private:
+  bool hasBiasPointer() const { return desc_.has_bias || (sumsColumns_ && !sums_); }
+  uint16_t one16() const { return desc_.dtype == DRT_BF16 ? 0x3f80 : 0x3c00; }
+
+  // Where the library does not sum beside a product: a row of ones times b.
+  void sumApart(Replica &replica, const void *a, const void *b, const void *sums, const void *c) {
+    drt_matmul_desc desc = desc_;
+    desc.transpose_a = 0;
+    desc.m = 1;
+    // The workspace is aligned for whatever lies in it.
+    const void *aligned = reinterpret_cast<const void *>(uintptr_t(256));
+    sums_ = std::make_unique<MatmulSite>(replica, desc, aligned, b, nullptr, sums);
+    set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(epilogue()));
+    const void *none = nullptr;
+    set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, none);
+    if (!choose(replica, a, b, c))
+      throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(desc_.m) + " x " +
+                  std::to_string(desc_.k) + " and " + std::to_string(desc_.k) + " x " + std::to_string(desc_.n));
+    onesAt_ = (std::max(workspaceBytes_, sums_->workspaceBytes_) + 255) / 256 * 256;
+    replica.needWorkspace(onesAt_ + desc_.k * dtypeSize(desc_.dtype));
+  }
+
   int32_t resultType() const { return desc_.widens ? DRT_F32 : desc_.dtype; }
   bool isDouble() const { return desc_.dtype == DRT_F64; }
   bool isEmpty() const { return desc_.batch * desc_.m * desc_.n * desc_.k == 0; }
@@ -146,6 +180,8 @@ private:
 
   cublasLtEpilogue_t epilogue() const {
     const bool relu = desc_.epilogue == DRT_EPILOGUE_RELU;
+    if (sumsColumns_ && !sums_) // b is the library's first operand
+      return CUBLASLT_EPILOGUE_BGRADA;
     if (desc_.has_bias)
       return relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS;
     return relu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT;
@@ -167,8 +203,8 @@ private:
     return layout;
   }
 
-  // The heuristic's first: all of its algorithms add in one order.
-  void choose(Replica &replica, const void *a, const void *b, const void *c) {
+  // The heuristic's first: all of its algorithms add in one order. False where it has none.
+  bool choose(Replica &replica, const void *a, const void *b, const void *c) {
     cublasLtMatmulPreference_t made = nullptr;
     check(cublasLt().cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
     const Preference preference(made);
@@ -179,23 +215,29 @@ private:
     set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignmentOf(c));
     cublasLtMatmulHeuristicResult_t found = {};
     int count = 0;
-    check(cublasLt().cublasLtMatmulAlgoGetHeuristic(Libraries::of(replica).cublasLt(), operation_.get(), b_.get(),
-                                                    a_.get(), c_.get(), c_.get(), made, 1, &found, &count),
-          "cublasLtMatmulAlgoGetHeuristic");
+    const cublasStatus_t status =
+        cublasLt().cublasLtMatmulAlgoGetHeuristic(Libraries::of(replica).cublasLt(), operation_.get(), b_.get(),
+                                                  a_.get(), c_.get(), c_.get(), made, 1, &found, &count);
+    if (sumsColumns_ && status == CUBLAS_STATUS_NOT_SUPPORTED)
+      return false;
+    check(status, "cublasLtMatmulAlgoGetHeuristic");
     if (count == 0)
-      throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(desc_.m) + " x " +
-                  std::to_string(desc_.k) + " and " + std::to_string(desc_.k) + " x " + std::to_string(desc_.n));
+      return false;
     check(found.state, "cublasLtMatmulAlgoGetHeuristic");
     algorithm_ = found.algo;
     workspaceBytes_ = static_cast<int64_t>(found.workspaceSize);
     replica.needWorkspace(workspaceBytes_);
+    return true;
   }
 
   drt_matmul_desc desc_;
+  bool sumsColumns_;
   Operation operation_;
   MatrixLayout a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_ = {};
   int64_t workspaceBytes_ = 0;
+  std::unique_ptr<MatmulSite> sums_; // of b's columns, where the product does not make them
+  int64_t onesAt_ = 0;               // in the workspace
 };
 
 } // namespace
@@ -210,5 +252,19 @@ extern "C" void drt_matmul(drt_replica *replica, int32_t primitive, const drt_ma
         primitive, [&] { return std::make_unique<MatmulSite>(owner, *desc, a, b, bias, c); });
     if (!owner.preparing)
       site.run(owner, a, b, bias, c);
+  });
+}
+
+extern "C" void drt_matmul_bias_grad(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc,
+                                     const void *a, const void *b, float *c, float *bias_grad) {
+  guarded(replica, [&](Replica &owner) {
+    const bool narrow = desc->dtype == DRT_F16 || desc->dtype == DRT_BF16;
+    if (!narrow || !desc->widens || desc->batch != 1 || desc->m * desc->n * desc->k == 0)
+      throw drt::Error("a bias's gradient beside a product of this kind: an internal error of the compiler", 70);
+    auto &site = owner.callSites.get<MatmulSite>(primitive, [&] {
+      return std::make_unique<MatmulSite>(owner, *desc, a, b, bias_grad, c, /*sumsColumns=*/true);
+    });
+    if (!owner.preparing)
+      site.run(owner, a, b, bias_grad, c);
   });
 }

@@ -58,6 +58,13 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
                                    matmul.getBias() ? address(matmul.getBias()) : null(), address(matmul.getResult())});
         return success();
       })
+      .Case([&](drt::MatmulBiasGradOp matmul) {
+        callRuntime("drt_matmul_bias_grad",
+                    {number32(program.sites.primitives++),
+                     symbolAddress(describeMatmulBiasGrad(program.tables, matmul)), address(matmul.getA()),
+                     address(matmul.getB()), address(matmul.getResult()), address(matmul.getBiasGrad())});
+        return success();
+      })
       .Case([&](drt::MatmulSumOp sum) {
         callRuntime("drt_matmul_sum",
                     {number32(program.sites.primitives++), symbolAddress(describeMatmulSum(program.tables, sum)),

@@ -79,6 +79,13 @@ FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
                                             getPrecision(op), a.getElementType() != c.getElementType()});
 }
 
+FlatSymbolRefAttr describeMatmulBiasGrad(ConstantTables &tables, drt::MatmulBiasGradOp op) {
+  ArrayRef<int64_t> a = typeOf(op.getA()).getShape(), b = typeOf(op.getB()).getShape();
+  return describe<drt_matmul_desc>(tables, {getDtype(typeOf(op.getA()).getElementType()), /*transpose_a=*/1,
+                                            /*transpose_b=*/0, /*has_bias=*/0, DRT_EPILOGUE_NONE, /*accumulate=*/0,
+                                            /*batch=*/1, a[1], b[1], a[0], 0, 0, DRT_PRECISION_OWN, /*widens=*/1});
+}
+
 FlatSymbolRefAttr describeMatmulSum(ConstantTables &tables, drt::MatmulSumOp op) {
   ArrayRef<int64_t> a = typeOf(op.getA().front()).getShape(), b = typeOf(op.getB().front()).getShape();
   return describe<drt_matmul_desc>(tables, {dtypeOf(op), /*transpose_a=*/1, /*transpose_b=*/0, /*has_bias=*/0,

@@ -35,6 +35,7 @@
   F(cuMemcpyDtoHAsync)                                                                                                 \
   F(cuMemcpyDtoDAsync)                                                                                                 \
   F(cuMemcpy3DAsync)                                                                                                   \
+  F(cuMemsetD16Async)                                                                                                  \
   F(cuMemsetD8Async)                                                                                                   \
   F(cuStreamCreateWithPriority)                                                                                        \
   F(cuStreamDestroy)                                                                                                   \

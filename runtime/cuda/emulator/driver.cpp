@@ -257,6 +257,18 @@ CUresult cuMemcpy3DAsync_v2(const CUDA_MEMCPY3D *given, CUstream stream) {
   return CUDA_SUCCESS;
 }
 
+CUresult cuMemsetD16Async(CUdeviceptr to, unsigned short value, size_t count, CUstream stream) {
+  Lock lock = locked();
+  Machine &machine = Machine::get();
+  require(to % sizeof(value) == 0, CUDA_ERROR_INVALID_VALUE, "16-bit elements at an odd address");
+  enqueueOn(lock, stream, "cuMemsetD16Async", [=, &machine](int device) {
+    char *elements = machine.memory.resolve(device, to, count * sizeof(value));
+    for (size_t i = 0; i < count; ++i)
+      std::memcpy(elements + i * sizeof(value), &value, sizeof(value));
+  });
+  return CUDA_SUCCESS;
+}
+
 CUresult cuMemsetD8Async(CUdeviceptr to, unsigned char value, size_t bytes, CUstream stream) {
   Lock lock = locked();
   Machine &machine = Machine::get();

@@ -52,6 +52,7 @@ template <class T> struct Product {
   };
   Operand a, b, c, d;
   const void *bias; // null: none
+  const void *sums; // where those of op(a)'s rows go, of the result's type; null: nowhere
   int64_t biasBatchStride, inner;
   bool relu, tf32;
   T alpha, beta;
@@ -68,11 +69,24 @@ template <class T> struct Product {
     if (beta != T(0))
       added = data(c);
     Elements left = data(a), right = data(b), result = data(d);
+    if (sums)
+      sumRows(left, Elements(memory, device, sums, static_cast<size_t>(d.layout.rows), dtypeOf(d.layout.type)));
     for (int64_t item = 0; item < d.layout.batch; ++item)
       runItem(item, left, right, added, biases, result);
   }
 
 private:
+  void sumRows(const Elements &left, Elements to) const {
+    const auto rows = static_cast<int64_t>(d.layout.rows);
+    const std::vector<double> rowsOfA = packed(a, 0, left, rows);
+    for (int64_t i = 0; i < rows; ++i) {
+      double sum = 0;
+      for (int64_t k = 0; k < inner; ++k)
+        sum += rowsOfA[static_cast<size_t>(i * inner + k)];
+      to.set(static_cast<size_t>(i), sum);
+    }
+  }
+
   void runItem(int64_t item, const Elements &left, const Elements &right, const std::optional<Elements> &added,
                const std::optional<Elements> &biases, Elements &result) const {
     auto rows = static_cast<int64_t>(d.layout.rows), columns = static_cast<int64_t>(d.layout.columns);

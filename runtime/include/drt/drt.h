@@ -432,6 +432,12 @@ typedef struct drt_matmul_desc {
 void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b,
                 const void *bias, void *c);
 
+// On devices: c = a^T * b, and bias_grad[n] the sums of b's columns, both float32: the gradients of a layer's matrix
+// and of its bias. desc: F16 or BF16, a transposed and b not, `widens`, without bias, epilogue, accumulation or a batch
+// axis.
+void drt_matmul_bias_grad(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a,
+                          const void *b, float *c, float *bias_grad);
+
 // c = the sum over all terms of a_i^T * b_i: a gradient of a matrix that a step uses several times. `operands`: the
 // a_i, then the b_i. desc, of one term: a is transposed and b is not, without bias, epilogue, accumulation or a batch
 // axis.

@@ -535,3 +535,21 @@ drt.entry "step" {
   // expected-error @below {{has a key's gradient 'tensor<2x4x8x16xbf16>', which is not of the type 'tensor<2x8x4x16xbf16>'}}
   %g:2 = drt.attention_key_value_gradient %q, %q, %q, %s, %q, %s {scale = 1.0 : f32} : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>, tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x8x4x16xbf16>)
 }
+
+// -----
+
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<8x4xbf16>
+  %g = drt.feed {name = "g"} : () -> tensor<8x2xbf16>
+  // expected-error @below {{has a bias's gradient 'tensor<4xf32>'; it needs 2 elements}}
+  %0:2 = drt.matmul_bias_grad %x, %g : (tensor<8x4xbf16>, tensor<8x2xbf16>) -> (tensor<4x2xf32>, tensor<4xf32>)
+}
+
+// -----
+
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<8x4xf32>
+  %g = drt.feed {name = "g"} : () -> tensor<8x2xf32>
+  // expected-error @below {{makes 'tensor<4x2xf32>' and 'tensor<2xf32>' of 'tensor<8x4xf32>' and 'tensor<8x2xf32>'}}
+  %0:2 = drt.matmul_bias_grad %x, %g : (tensor<8x4xf32>, tensor<8x2xf32>) -> (tensor<4x2xf32>, tensor<2xf32>)
+}
