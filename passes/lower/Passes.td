@@ -717,6 +717,27 @@ def FuseBiasGradients : Pass<"drt-fuse-bias-gradients", "::distc::drt::EntryOp">
   let dependentDialects = ["::mlir::tensor::TensorDialect"];
 }
 
+def GroupSums : Pass<"drt-group-sums", "::mlir::ModuleOp"> {
+  let summary = "Sums of whole tensors by one rule, as the norms of all gradients, are two launches for all of them";
+  let description = [{
+    For GPUs. Each of them would be a launch or two of its own, which takes longer than reading most gradients. A block of the first launch adds up 16,384 elements of
+    one tensor, a warp of the second one the parts of a tensor, with what is made of the sum (a factor). They stand behind the last tensor that is summed; a sum that is read
+    before stays as it is, and so do fewer than eight.
+
+    ```mlir
+    %n0 = linalg.generic ... ["reduction", "reduction"] ins(%g0) { %s = arith.mulf %in, %in  %t = arith.addf %out, %s } -> tensor<f32>
+    %n1 = linalg.generic ... ins(%g1) ...
+    ```
+    becomes
+    ```mlir
+    %parts = drt.launch @sums_parts_0(%g0, %g1, ...) : ... -> tensor<52xf32>
+    %n:8 = drt.launch @sums_whole_1(%parts) : (tensor<52xf32>) -> (tensor<f32>, tensor<f32>, ...)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 def AttentionKernels : Pass<"drt-attention-kernels", "::mlir::ModuleOp"> {
   let summary = "An attention and its gradients become launches of kernels that matrix units compute";
   let description = [{

@@ -76,6 +76,7 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   manager.addPass(createFuseUpdates());
   // What is large is read as seldom as can be, by as many threads as there are.
   manager.addNestedPass<drt::EntryOp>(createJoinReductions());
+  manager.addPass(createGroupSums());
   manager.addNestedPass<drt::EntryOp>(createSplitReductions());
   // What element-wise fusion left of softmax and the like.
   manager.addNestedPass<drt::EntryOp>(createFuseRows());

@@ -1,0 +1,71 @@
+"""Norms of all gradients in one launch (drt-group-sums) on the emulated GPU: a clipped step changes variables of all sizes as TensorFlow's does, whether it clips or not.
+
+  norms_tensorflow.py
+"""
+import re
+
+import numpy as np
+
+from support import BIN, DISTC, Checks, Folder, must, need_tensorflow, need_tools, skip, trained
+
+# A block adds up 16,384 elements, a thread four at a time.
+SIZES = [[1], [3], [7, 5], [4096, 4], [16385], [16383], [129, 300], [2, 3, 11], [50000], [64], [5, 1, 1]]
+BATCH = 4
+
+
+def slopes(number):
+    """What a variable's elements are multiplied with: the first, the last and those at the edge of a block's count for most of the norm."""
+    size = SIZES[number]
+    flat = np.ones(int(np.prod(size)), np.float32)
+    flat[[0, -1, -2 % len(flat), -5 % len(flat), min(16383, len(flat) - 1), min(16384, len(flat) - 1)]] = 100 + 10 * number
+    return flat.reshape(size)
+
+
+def check(tf, clip, replicas):
+    rng = np.random.RandomState(1)
+    data = {"x": rng.randn(BATCH, 3).astype(np.float32)}
+    with Folder() as folder, tf.Graph().as_default() as graph:
+        x = tf.placeholder(tf.float32, [None, 3], "x")
+        variables = [tf.get_variable(f"v{i}", initializer=np.zeros(size, np.float32)) for i, size in enumerate(SIZES)]
+        loss = tf.reduce_mean(tf.reduce_sum(x, 1) ** 2) * tf.add_n([tf.reduce_sum(variable * slopes(i)) for i, variable in enumerate(variables)])
+        gradients, norm = tf.clip_by_global_norm(tf.gradients(loss, variables), clip)
+        train = tf.train.GradientDescentOptimizer(1.0).apply_gradients(zip(gradients, variables))
+        init = tf.global_variables_initializer()
+        meta = tf.train.export_meta_graph(graph=graph, saver_def=tf.train.Saver().saver_def)
+        for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
+            meta.collection_def[key].node_list.value[:] = [node.name]
+        (folder / "graph.meta").write_bytes(meta.SerializeToString(deterministic=True))
+        with tf.Session() as session:
+            session.run(init)
+            want_norm, _ = session.run([norm, train], {"x:0": data["x"]})
+            after = session.run(variables)
+        np.savez(folder / "data.npz", **data)
+        command = [DISTC, "compile", folder / "graph.meta", "--batch", BATCH, "--replicas", replicas, "--target", "cuda:emulated"]
+        plan = must([*command, "--emit=drt", "-o", "-"]).stdout
+        found = [] if len(re.findall(r"drt\.launch @sums_(?:parts|whole)", plan)) == 2 else ["the norms are not two launches"]
+        if (want_norm > clip) != (clip == 0.25):
+            found.append(f"the norm is {want_norm}")
+        must([*command, "-o", folder / "train"])
+        _, got = trained(folder / "train", folder / "data.npz", 1)
+        for i, new in enumerate(after):
+            apart = np.linalg.norm(got[f"v{i}"] - new) / np.linalg.norm(new)
+            if not apart < 1e-5:
+                found.append(f"the update of v{i} is {apart:.1e} apart")
+        return found
+
+
+def main():
+    tf, _ = need_tensorflow()
+    tf.disable_eager_execution()
+    tf.enable_resource_variables()
+    need_tools(DISTC)
+    if not (BIN.parent / "lib" / "drt-cuda-emulated.link").exists():
+        skip("needs the emulated GPU, which is built where the CUDA toolkit is")
+    checks = Checks()
+    checks.check("clipped", check, tf, 0.25, 2)
+    checks.check("not clipped", check, tf, 1e6, 4)
+    checks.exit()
+
+
+if __name__ == "__main__":
+    main()
