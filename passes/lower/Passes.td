@@ -738,6 +738,27 @@ def GroupSums : Pass<"drt-group-sums", "::mlir::ModuleOp"> {
                            "::mlir::vector::VectorDialect"];
 }
 
+def GroupRoundings : Pass<"drt-group-roundings", "::mlir::ModuleOp"> {
+  let summary = "Variables that products read as bfloat16 are rounded by one launch";
+  let description = [{
+    For GPUs. Each would be a launch of its own, most of them of a bias, in front of the first product that reads it. They are rounded where the first one is, as long as nothing in between
+    writes to memory; fewer than eight are left alone.
+
+    ```mlir
+    %v = drt.read @v : tensor<64x32xf32>
+    %r = linalg.generic ... ins(%v) { arith.truncf } -> tensor<64x32xbf16>
+    ```
+    and others become
+    ```mlir
+    %v = drt.read @v : tensor<64x32xf32>
+    %w = drt.read @w : tensor<32xf32>
+    %r:8 = drt.launch @round_variables_0(%v, %w, ...) : (tensor<64x32xf32>, tensor<32xf32>, ...) -> (tensor<64x32xbf16>, tensor<32xbf16>, ...)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
 def AttentionKernels : Pass<"drt-attention-kernels", "::mlir::ModuleOp"> {
   let summary = "An attention and its gradients become launches of kernels that matrix units compute";
   let description = [{

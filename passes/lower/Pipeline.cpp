@@ -77,6 +77,9 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   // What is large is read as seldom as can be, by as many threads as there are.
   manager.addNestedPass<drt::EntryOp>(createJoinReductions());
   manager.addPass(createGroupSums());
+  // Alone, each can be computed again.
+  if (!maxMemory)
+    manager.addPass(createGroupRoundings());
   manager.addNestedPass<drt::EntryOp>(createSplitReductions());
   // What element-wise fusion left of softmax and the like.
   manager.addNestedPass<drt::EntryOp>(createFuseRows());

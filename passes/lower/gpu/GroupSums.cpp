@@ -137,22 +137,6 @@ Value writeBody(ThreadWriter &w, linalg::GenericOp op, Value argument, Value res
   return mapping.lookup(result);
 }
 
-/// What a thread gets of the `number`-th entry of a table, which is found by halves.
-using Entry = llvm::function_ref<ThreadWriter::Values(size_t)>;
-ThreadWriter::Values find(ThreadWriter &w, Value at, ArrayRef<int64_t> begins, size_t first, size_t count,
-                          TypeRange types, Entry entry) {
-  if (count == 1)
-    return entry(first);
-  const size_t half = count / 2;
-  auto branch = scf::IfOp::create(w.b, types, w.less(at, w.number(begins[first + half])), /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(w.b);
-  w.b.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(w.b, find(w, at, begins, first, half, types, entry));
-  w.b.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(w.b, find(w, at, begins, first + half, count - half, types, entry));
-  return llvm::to_vector(ValueRange(branch.getResults()));
-}
-
 Value sumOfWarp(ThreadWriter &w, Value value) {
   for (int32_t mask = kLanes / 2; mask > 0; mask /= 2)
     value = arith::AddFOp::create(
@@ -203,7 +187,7 @@ private:
     const auto line = MemRefType::get({ShapedType::kDynamic}, w.b.getF32Type());
     const Type index = w.b.getIndexType();
     ThreadWriter::Values mine =
-        find(w, w.getBlock(), begins, 0, sums.size(), {line, index, index}, [&](size_t i) -> ThreadWriter::Values {
+        w.findEntry(w.getBlock(), begins, {line, index, index}, [&](size_t i) -> ThreadWriter::Values {
           return {memref::CastOp::create(w.b, line, inputs[i]), w.number(begins[i]),
                   w.number(countElements(sums[i].input()))};
         });
@@ -281,7 +265,7 @@ private:
     const Value tensor = w.div(w.getNumber(), kLanes), lane = w.rem(w.getThread(), kLanes);
     const Type index = w.b.getIndexType(), one = results[0].getType();
     ThreadWriter::Values mine =
-        find(w, tensor, numbers, 0, sums.size(), {one, index, index}, [&](size_t i) -> ThreadWriter::Values {
+        w.findEntry(tensor, numbers, {one, index, index}, [&](size_t i) -> ThreadWriter::Values {
           const int64_t end = i + 1 < begins.size() ? begins[i + 1] : blocks;
           return {results[i], w.number(begins[i]), w.number(end)};
         });

@@ -99,6 +99,25 @@ Value ThreadWriter::search(Value buffer, Value begin, Value length, int64_t most
   return found;
 }
 
+ThreadWriter::Values ThreadWriter::findEntry(Value at, ArrayRef<int64_t> begins, TypeRange types,
+                                             llvm::function_ref<Values(size_t)> write) {
+  return findEntry(at, begins, 0, begins.size(), types, write);
+}
+
+ThreadWriter::Values ThreadWriter::findEntry(Value at, ArrayRef<int64_t> begins, size_t first, size_t count,
+                                             TypeRange types, llvm::function_ref<Values(size_t)> write) {
+  if (count == 1)
+    return write(first);
+  const size_t half = count / 2;
+  auto branch = scf::IfOp::create(b, types, less(at, number(begins[first + half])), /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, findEntry(at, begins, first, half, types, write));
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, findEntry(at, begins, first + half, count - half, types, write));
+  return llvm::to_vector(ValueRange(branch.getResults()));
+}
+
 Value ThreadWriter::addShared(int64_t size, Type element, int64_t alignment) {
   auto space = gpu::AddressSpaceAttr::get(b.getContext(), gpu::GPUDialect::getWorkgroupAddressSpace());
   Value memory =

@@ -72,11 +72,18 @@ public:
   Value search(Value buffer, Value begin, Value length, int64_t most, int64_t size,
                llvm::function_ref<Value(Value element)> isBefore);
 
+  /// What `write` gives for the entry of a table that `at` is in: entry i is from begins[i] on. Found by halves, so
+  /// that all entries are in the code.
+  Values findEntry(Value at, llvm::ArrayRef<int64_t> begins, mlir::TypeRange types,
+                   llvm::function_ref<Values(size_t entry)> write);
+
   /// Memory of the block; `alignment` in bytes, where elements are accessed several at once.
   Value addShared(int64_t size, mlir::Type element, int64_t alignment = 0);
   void barrier();
 
 private:
+  Values findEntry(Value at, llvm::ArrayRef<int64_t> begins, size_t first, size_t count, mlir::TypeRange types,
+                   llvm::function_ref<Values(size_t entry)> write);
   Value compare(mlir::arith::CmpIPredicate predicate, Value x, Value y);
 
   mlir::gpu::GPUFuncOp kernel;
