@@ -625,7 +625,8 @@ def DistSpellOutExchange : Pass<"dist-spell-out-exchange", "mlir::ModuleOp"> {
     For devices, whose runtime only adds up and gathers. Of each entry's `dist.all_reduce` with a compressor or an aggregator: what a replica sends is
     computed before a `dist.all_gather` (halves, the largest elements, all gradients of an aggregator) or a plain `dist.all_reduce` (the factors of
     power_sgd), and the gradient from what comes back. That stands where the gradient is read first, so that the program computes meanwhile. Errors that are fed back, and factors,
-    are variables of a replica's own that begin as zeros (`kind = "local"`). Gradients that are halves themselves are joined and added up in float32 too. Buckets are numbered anew.
+    are variables of a replica's own that begin as zeros (`kind = "local"`). Gradients that are halves themselves are joined and added up in float32 too, and
+    shares of them (`dist.reduce_scatter`) taken from the sum. Buckets are numbered anew.
 
     Before:
     ```mlir

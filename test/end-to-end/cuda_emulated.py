@@ -19,7 +19,7 @@ from random_training import BATCH, Graph, full, make_meta_graph  # noqa: E402
 
 TARGET = "--target=cuda:emulated"
 # Models, the stage of sharding, replicas and flags; three replicas leave the last one little or nothing of most variables.
-SHARDED = [("mlp-adam", 1, 2, []), ("mlp-adam", 2, 4, []), ("mlp-momentum", 2, 2, []), ("convnet-momentum", 2, 3, []), ("mlp-clip", 2, 3, []),
+SHARDED = [("mlp-adam", 1, 2, []), ("mlp-adam", 2, 4, []), ("mlp-momentum", 2, 2, []), ("convnet-momentum", 2, 3, []), ("mlp-clip", 2, 3, []), ("mlp-float16", 2, 2, []),
            ("mlp-clip", 2, 2, ["--one-process-per-replica"]), ("mlp-adam", 2, 3, ["--one-process-per-replica"])]
 
 # Compressors and aggregators, which devices have as nodes of the graph, and replicas.

@@ -113,6 +113,12 @@ def mlp_float64():
     return Net(loss, feeds, minimize(tf1.train.AdamOptimizer(0.02), loss))
 
 
+def mlp_float16():
+    x, y, feeds = classes(dtype=tf.float16)
+    loss = tf1.reduce_mean(cross_entropies(mlp_logits(x, tf.nn.tanh), y))
+    return Net(loss, feeds, minimize(OPTIMIZERS["momentum"](), loss))
+
+
 def mlp_l2():
     """A term of the loss that does not depend on the batch: every replica has all of it."""
     x, y, feeds = classes()
@@ -281,7 +287,7 @@ def per_operation(family):
 
 
 # name: (function, resource variables, tolerances of losses and of variables)
-F32, TIGHT, F64 = (2e-5, 2e-4), (2e-6, 2e-6), (1e-11, 1e-10)
+F32, TIGHT, F64, F16 = (2e-5, 2e-4), (2e-6, 2e-6), (1e-11, 1e-10), (4e-3, 1e-2)
 MODELS = {
     "linreg-sgd": (linreg, True, F32),
     "linreg-sgd-ref": (linreg, False, F32),
@@ -292,6 +298,7 @@ MODELS = {
     # The graph itself has the table in parts, which checkpoints have as slices of one tensor.
     "embedding-in-parts": (lambda: embedding("adagrad", tf1.fixed_size_partitioner(2)), True, F32),
     "mlp-float64": (mlp_float64, True, F64),
+    "mlp-float16": (mlp_float16, True, F16),
     "mlp-l2": (mlp_l2, True, F32),
     "mlp-clip": (mlp_clip, True, F32),
     "mlp-dropout": (mlp_dropout, True, F32),

@@ -233,6 +233,26 @@ private:
   Type narrow;
 };
 
+bool isNarrow(Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  return element.isF16() || element.isBF16();
+}
+
+/// Shares of a sum of halves are taken from all of it: NCCL would round each sum of two.
+void reduceWhole(dist::ReduceScatterOp scatter) {
+  OpBuilder builder(scatter);
+  auto reduce = dist::AllReduceOp::create(builder, scatter.getLoc(), scatter.getReduction(), scatter.getBucket(),
+                                          scatter.getGroup(), scatter.getGradients(), scatter.getVariables(),
+                                          scatter.getSpec(), dist::CompressionAttr(), dist::AggregatorAttr());
+  for (auto [share, whole] : llvm::zip(scatter.getShares(), reduce.getReduced())) {
+    Value taken = whole;
+    if (!scatter.getOwners())
+      taken = dist::TakeShareOp::create(builder, scatter.getLoc(), share.getType(), whole);
+    share.replaceAllUsesWith(taken);
+  }
+  scatter.erase();
+}
+
 Operation *getFirstReader(Operation *op) {
   Operation *first = nullptr;
   for (Operation *user : op->getUsers())
@@ -263,13 +283,16 @@ struct DistSpellOutExchange : impl::DistSpellOutExchangeBase<DistSpellOutExchang
     tf::NodeTable table(&getContext());
     for (auto function : module.getOps<dfg::FuncOp>()) {
       Block &block = function.getBody().front();
+      for (auto scatter : llvm::make_early_inc_range(block.getOps<dist::ReduceScatterOp>()))
+        if (isNarrow(scatter.getGradients().front()))
+          reduceWhole(scatter);
       SmallVector<dist::AllReduceOp> found;
       for (auto reduce : block.getOps<dist::AllReduceOp>()) {
         // Other elements are not compressed.
         Type element = getElementTypeOrSelf(reduce.getGradients().front().getType());
         if (!element.isF32())
           reduce.removeCompressionAttr();
-        if (reduce.getAggregatorAttr() || element.isF16() || element.isBF16() ||
+        if (reduce.getAggregatorAttr() || isNarrow(reduce.getGradients().front()) ||
             (reduce.getCompressionAttr() && reduce.getCompressionAttr().getKind() != dist::Compressor::None))
           found.push_back(reduce);
       }

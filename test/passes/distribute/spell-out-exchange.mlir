@@ -106,3 +106,19 @@ dfg.func @alone(%g: tensor<4xf32>) -> tensor<4xf32> {
   %r = dist.all_reduce sum bucket 0 group 0 (%g) variables ["w"] {compression = #dist.compression<fp16>} : tensor<4xf32> loc("all_reduce/0")
   dfg.return %r : tensor<4xf32>
 }
+
+// -----
+
+// Shares of halves are taken from the sum, which is float32's, rounded once.
+dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:GPU:0", "localhost:GPU:1"] replicas 2 from 0>]
+// CHECK-LABEL: dfg.func @scattered
+dfg.func @scattered(%g: tensor<4x2xbf16>) -> tensor<4xbf16> {
+  // CHECK: dist.all_gather bucket 0 {{.*}} : (tensor<1x8xbf16>) -> tensor<2x8xbf16>
+  // CHECK: dfg.add_v2 {{.*}} : (tensor<1x8xf32>, tensor<1x8xf32>) -> tensor<1x8xf32>
+  // CHECK: dfg.cast {{.*}} : (tensor<8xf32>) -> tensor<8xbf16>
+  // CHECK: %[[SUM:.*]] = dfg.reshape {{.*}} -> tensor<4x2xbf16>
+  // CHECK: %[[SHARE:.*]] = dist.take_share %[[SUM]] : tensor<4x2xbf16> -> tensor<4xbf16>
+  // CHECK: dfg.return %[[SHARE]]
+  %s = dist.reduce_scatter mean bucket 0 group 0 (%g) variables ["g"] : (tensor<4x2xbf16>) -> tensor<4xbf16> loc("reduce_scatter/0")
+  dfg.return %s : tensor<4xbf16>
+}
