@@ -11,7 +11,8 @@ include "mlir/Pass/PassBase.td"
 def DescribeProgram : Pass<"drt-describe-program", "::mlir::ModuleOp"> {
   let summary = "Writes what the program says of itself into a `drt.program`";
   let description = [{
-    Tasks and replicas are those of `dist.topology`, which is gone afterwards. See `convert-drt-to-llvm` for the entries.
+    Tasks and replicas are those of `dist.topology`, which is gone afterwards. See `convert-drt-to-llvm` for the entries. A remark says so where the graph's own
+    device names divide it among several accelerators: a replica is one device.
   }];
   let options = [
     Option<"graph", "graph", "std::string", "\"\"", "file of the graph, for messages">,

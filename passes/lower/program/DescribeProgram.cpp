@@ -8,8 +8,11 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "passes/graph/ListNames.h"
 #include "passes/graph/Passes.h"
 #include "passes/lower/Passes.h"
+
+#include <set>
 
 using namespace mlir;
 
@@ -20,6 +23,34 @@ namespace distc {
 
 namespace {
 
+/// "GPU:1" of "/job:worker/task:0/device:GPU:1" and of the older "/gpu:1"; empty where no accelerator is named.
+std::string getAccelerator(llvm::StringRef device) {
+  llvm::StringRef last = device.rsplit('/').second;
+  last.consume_front_insensitive("device:");
+  auto [kind, number] = last.split(':');
+  const bool isAccelerator = kind.equals_insensitive("gpu") || kind.equals_insensitive("tpu");
+  return isAccelerator && !number.empty() && number != "*" ? kind.upper() + ":" + number.str() : std::string();
+}
+
+/// Who divided a model among devices hears that its replica is one.
+void remarkDevices(ModuleOp module) {
+  std::set<std::string> devices;
+  Operation *first = nullptr;
+  module.walk([&](Operation *op) {
+    auto device = op->getAttrOfType<StringAttr>(dfg::kDeviceAttr);
+    if (std::string name = device ? getAccelerator(device.getValue()) : ""; !name.empty()) {
+      devices.insert(name);
+      first = first ? first : op;
+    }
+  });
+  if (devices.size() < 2)
+    return;
+  InFlightDiagnostic remark = mlir::emitRemark(first->getLoc());
+  remark << "the graph divides its nodes among the devices";
+  listNames(*remark.getUnderlyingDiagnostic(), devices);
+  remark << ", which place nothing here: a replica is one device, and computes all of them";
+}
+
 struct DescribeProgram : impl::DescribeProgramBase<DescribeProgram> {
   using Base::Base;
 
@@ -29,6 +60,7 @@ struct DescribeProgram : impl::DescribeProgramBase<DescribeProgram> {
     if (failed(found))
       return signalPassFailure();
     dist::TopologyOp topology = *found;
+    remarkDevices(module);
     OpBuilder b(topology);
     auto tasks =
         llvm::map_to_vector(topology.getTasks().getAsRange<dist::TaskAttr>(), [](dist::TaskAttr task) -> Attribute {
