@@ -1,5 +1,5 @@
-"""Models compiled for NVIDIA's GPUs, without one: the PTX has every kernel that the plan launches, ptxas takes it, and the
-executable carries an image for each chip.
+"""Models compiled for NVIDIA's GPUs, without one: the PTX has every kernel that the plan launches, ptxas takes it, the executable carries an image for each
+chip, and no kernel spills or takes more of a chip than there is (test/kernel_table.py).
 
   cuda_images.py [NAME…]
 """
@@ -9,9 +9,12 @@ import shutil
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from support import BIN, Checks, Folder, Model, must, need_tools, skip
+from support import BIN, ROOT, Checks, Folder, Model, must, need_tools, skip
 
-NAMES = ["convnet-momentum", "functions", "init-stateful", "linreg-sgd", "linreg-sgd-ref", "mlp-adagrad", "mlp-adam", "mlp-clip", "mlp-dropout",
+sys.path.insert(0, str(ROOT / "test"))
+from kernel_table import CHIPS, add_launches, reported  # noqa: E402
+
+NAMES = ["convnet-momentum", "embedding-adam", "functions", "init-stateful", "linreg-sgd", "linreg-sgd-ref", "mlp-adagrad", "mlp-adam", "mlp-clip", "mlp-dropout",
          "mlp-momentum", "mlp-momentum-ref", "mlp-rmsprop", "mlp-sgd-ref", "ops-activations", "ops-binary", "ops-integers", "ops-reductions",
          "ops-scans", "ops-special", "ops-unary"]
 REPLICAS = 2
@@ -58,16 +61,22 @@ def check_executable(name):
     """The kernels of the plan are those of the PTX; there is an image for each chip."""
     model = Model(name)
     with Folder() as folder:
-        executable = model.compile(folder / "train", REPLICAS, "AllReduce", "--target=cuda:sm_80,sm_90")
+        target = "--target=cuda:" + ",".join(CHIPS)
+        executable = folder / "train"
+        report = must(model.compile_command(executable, REPLICAS, "AllReduce", target, "--verbose")).out
         plan = must([executable, "--plan=full"]).stdout
-        model.compile(folder / "kernels.ptx", REPLICAS, "AllReduce", "--target=cuda:sm_80,sm_90", "--emit=ptx")
+        model.compile(folder / "kernels.ptx", REPLICAS, "AllReduce", target, "--emit=ptx")
         launched, compiled = kernels_of(plan), entries_of((folder / "kernels.ptx").read_text())
         found = [] if launched == compiled else [f"launched and not compiled: {launched - compiled}; compiled and not launched: {compiled - launched}"]
         images = re.findall(r"^  ((?:sm|compute)_\d+) ", plan, re.M)
-        want = (["sm_80", "sm_90"] if find_ptxas() else []) + ["compute_90"]
+        want = (list(CHIPS) if find_ptxas() else []) + [CHIPS[-1].replace("sm", "compute")]
         if images != want:
             found.append(f"images {images}, want {want}\n{plan}")
-        return found
+        kernels = reported(report)
+        add_launches(kernels, plan)
+        if find_ptxas() and {(kernel.chip, kernel.name) for kernel in kernels if kernel.threads} != {(chip, name) for chip in CHIPS for name in launched}:
+            found.append(f"ptxas reports {len(kernels)} kernels, not {len(launched)} for each chip")
+        return found + [fault for kernel in kernels for fault in kernel.faults()]
 
 
 def main():
