@@ -50,16 +50,17 @@ CudaTask::~CudaTask() {
   try {
     if (clean)
       awaitCommunication();
-    std::atomic<bool> dropped = true;
+    // Shared with a thread that is left behind.
+    const auto dropped = std::make_shared<std::atomic<bool>>(true);
     if (clean)
-      inEachReplica([&dropped](DeviceReplica &replica) {
+      inEachReplica([dropped](DeviceReplica &replica) {
         if (!replica.dropGraphs())
-          dropped = false;
+          *dropped = false;
       });
     // Else communicators are left to the process's end: of all replicas, since one's end waits for the others'.
     if (clean)
       inEachReplica(
-          [end = dropped.load()](DeviceReplica &replica) { end ? replica.close() : void(replica.nccl.leave()); });
+          [end = dropped->load()](DeviceReplica &replica) { end ? replica.close() : void(replica.nccl.leave()); });
   } catch (const Error &) {
     // All that was asked for is done.
   }
