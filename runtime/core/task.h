@@ -43,9 +43,10 @@ struct TaskConfig {
   bool shareDevices = false; // a device may have several replicas; for tests
   uint64_t entropy = 0;      // keys random operations without a seed
   bool timeline = false;
-  bool metered = false;                          // what replicas' time goes to is recorded
-  double stallWarning = 60;                      // seconds; 0: never
-  double failureTimeout = 10;                    // seconds, after which other devices are given up
+  std::string tuning;         // file of a device's algorithms that are timed and kept (--tune); empty: none is
+  bool metered = false;       // what replicas' time goes to is recorded
+  double stallWarning = 60;   // seconds; 0: never
+  double failureTimeout = 10; // seconds, after which other devices are given up
   std::function<void(const std::string &)> warn; // null: stderr
 };
 

@@ -63,7 +63,8 @@ Device::Device(int ordinal) {
   check(driver().cuDeviceGet(&device_, ordinal), "cuDeviceGet");
   char name[256] = "";
   check(driver().cuDeviceGetName(name, sizeof name, device_), "cuDeviceGetName");
-  name_ = "device " + std::to_string(ordinal) + " (" + name + ")";
+  chip_ = name;
+  name_ = "device " + std::to_string(ordinal) + " (" + chip_ + ")";
   major_ = attribute(device_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
   minor_ = attribute(device_, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
   check(driver().cuDevicePrimaryCtxRetain(&context_, device_), "cuDevicePrimaryCtxRetain");

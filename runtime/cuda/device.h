@@ -40,13 +40,15 @@ public:
 
   /// "device 1 (NVIDIA H100 80GB HBM3)"
   const std::string &name() const { return name_; }
+  /// As its driver calls it: "NVIDIA H100 80GB HBM3".
+  const std::string &chip() const { return chip_; }
   int major() const { return major_; }
   int minor() const { return minor_; }
 
 private:
   CUdevice device_ = 0;
   CUcontext context_ = nullptr;
-  std::string name_;
+  std::string name_, chip_;
   int major_ = 0, minor_ = 0; // compute capability
 };
 

@@ -21,12 +21,14 @@ std::string rowName(const char *what, const drt_replica &replica) {
 
 } // namespace
 
-DeviceReplica::DeviceReplica(const drt_program &program, const TaskConfig &config, int32_t localIndex)
+DeviceReplica::DeviceReplica(const drt_program &program, const TaskConfig &config, int32_t localIndex, Tuning *tuned)
     : Replica(program.num_primitives), program_(program), config_(config), device_(deviceOf(config, localIndex)) {
   local_index = localIndex;
   local_replicas = config.localReplicas;
   global_index = config.firstReplica + localIndex;
   num_replicas = config.numReplicas;
+  tuning = tuned;
+  chip = device_.chip();
   device_.makeCurrent();
   compute_ = Stream::make();
   communication_ = Stream::make(communicationPriority);

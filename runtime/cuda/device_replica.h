@@ -30,7 +30,7 @@ public:
   static DeviceReplica &of(drt_replica *replica) { return *static_cast<DeviceReplica *>(replica); }
 
   /// Takes the device, allocates everything, and prepares every entry.
-  DeviceReplica(const drt_program &program, const TaskConfig &config, int32_t localIndex);
+  DeviceReplica(const drt_program &program, const TaskConfig &config, int32_t localIndex, Tuning *tuning = nullptr);
 
   const Device &device() const { return device_; }
 

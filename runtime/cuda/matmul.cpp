@@ -13,9 +13,12 @@
 #include "core/dtype.h"
 #include "core/error.h"
 #include "cuda/libraries.h"
+#include "cuda/tuning.h"
 
 #include <algorithm>
 #include <memory>
+#include <sstream>
+#include <vector>
 
 namespace drt::cuda {
 namespace {
@@ -124,14 +127,9 @@ public:
       throw Error("a matrix product was not prepared: an internal error of the runtime", 70);
     if (hasBiasPointer())
       set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
-    const float one = 1, added = desc_.accumulate ? 1 : 0;
-    const double one64 = 1, added64 = added;
-    check(cublasLt().cublasLtMatmul(Libraries::of(replica).cublasLt(), operation_.get(),
-                                    isDouble() ? static_cast<const void *>(&one64) : &one, b, b_.get(), a, a_.get(),
-                                    isDouble() ? static_cast<const void *>(&added64) : &added, c, c_.get(), c, c_.get(),
-                                    &algorithm_, replica.workspace, static_cast<size_t>(workspaceBytes_),
-                                    reinterpret_cast<cudaStream_t>(replica.stream)),
-          "cublasLtMatmul");
+    if (!candidates_.empty())
+      chooseFastest(replica, a, b, c);
+    multiply(replica, a, b, c);
     if (sums_) {
       void *ones = static_cast<char *>(replica.workspace) + onesAt_;
       check(driver().cuMemsetD16Async(addressOf(ones), one16(), static_cast<size_t>(desc_.k), replica.stream),
@@ -141,6 +139,17 @@ public:
   }
 
 private:
+  void multiply(Replica &replica, const void *a, const void *b, void *c) {
+    const float one = 1, added = desc_.accumulate ? 1 : 0;
+    const double one64 = 1, added64 = added;
+    check(cublasLt().cublasLtMatmul(Libraries::of(replica).cublasLt(), operation_.get(),
+                                    isDouble() ? static_cast<const void *>(&one64) : &one, b, b_.get(), a, a_.get(),
+                                    isDouble() ? static_cast<const void *>(&added64) : &added, c, c_.get(), c, c_.get(),
+                                    &algorithm_, replica.workspace, static_cast<size_t>(workspaceBytes_),
+                                    reinterpret_cast<cudaStream_t>(replica.stream)),
+          "cublasLtMatmul");
+  }
+
   bool hasBiasPointer() const { return desc_.has_bias || (sumsColumns_ && !sums_); }
   uint16_t one16() const { return desc_.dtype == DRT_BF16 ? 0x3f80 : 0x3c00; }
 
@@ -158,7 +167,7 @@ private:
     if (!choose(replica, a, b, c))
       throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(desc_.m) + " x " +
                   std::to_string(desc_.k) + " and " + std::to_string(desc_.k) + " x " + std::to_string(desc_.n));
-    onesAt_ = (std::max(workspaceBytes_, sums_->workspaceBytes_) + 255) / 256 * 256;
+    onesAt_ = (std::max(mostTaken_, sums_->mostTaken_) + 255) / 256 * 256;
     replica.needWorkspace(onesAt_ + desc_.k * dtypeSize(desc_.dtype));
   }
 
@@ -203,8 +212,11 @@ private:
     return layout;
   }
 
-  // The heuristic's first: all of its algorithms add in one order. False where it has none.
+  // The heuristic's first, or with a tuning the fastest of the first few: each of its algorithms adds in one order.
+  // False where it has none.
   bool choose(Replica &replica, const void *a, const void *b, const void *c) {
+    if (replica.tuning && takeTuned(replica, a, b, c))
+      return true;
     cublasLtMatmulPreference_t made = nullptr;
     check(cublasLt().cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
     const Preference preference(made);
@@ -213,22 +225,98 @@ private:
     set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignmentOf(a));
     set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignmentOf(c));
     set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignmentOf(c));
-    cublasLtMatmulHeuristicResult_t found = {};
+    constexpr int mostCandidates = 8;
+    cublasLtMatmulHeuristicResult_t all[mostCandidates] = {};
     int count = 0;
-    const cublasStatus_t status =
-        cublasLt().cublasLtMatmulAlgoGetHeuristic(Libraries::of(replica).cublasLt(), operation_.get(), b_.get(),
-                                                  a_.get(), c_.get(), c_.get(), made, 1, &found, &count);
+    const cublasStatus_t status = cublasLt().cublasLtMatmulAlgoGetHeuristic(
+        Libraries::of(replica).cublasLt(), operation_.get(), b_.get(), a_.get(), c_.get(), c_.get(), made,
+        replica.tuning ? mostCandidates : 1, all, &count);
     if (sumsColumns_ && status == CUBLAS_STATUS_NOT_SUPPORTED)
       return false;
     check(status, "cublasLtMatmulAlgoGetHeuristic");
     if (count == 0)
       return false;
-    check(found.state, "cublasLtMatmulAlgoGetHeuristic");
-    algorithm_ = found.algo;
-    workspaceBytes_ = static_cast<int64_t>(found.workspaceSize);
-    replica.needWorkspace(workspaceBytes_);
+    check(all[0].state, "cublasLtMatmulAlgoGetHeuristic");
+    take(replica, all[0].algo, static_cast<int64_t>(all[0].workspaceSize));
+    for (int i = 0; replica.tuning && i < count; ++i)
+      if (all[i].state == CUBLAS_STATUS_SUCCESS) {
+        candidates_.push_back({all[i].algo, static_cast<int64_t>(all[i].workspaceSize)});
+        mostTaken_ = std::max(mostTaken_, candidates_.back().workspace);
+      }
+    replica.needWorkspace(mostTaken_);
     return true;
   }
+
+  void take(Replica &replica, const cublasLtMatmulAlgo_t &algorithm, int64_t workspace) {
+    algorithm_ = algorithm;
+    workspaceBytes_ = workspace;
+    mostTaken_ = std::max(mostTaken_, workspace);
+    replica.needWorkspace(workspace);
+  }
+
+  /// What an algorithm was chosen for: chip and library, and all that the library is told.
+  std::string keyOf(const Replica &replica, const void *a, const void *b, const void *c) const {
+    std::ostringstream key;
+    key << replica.chip << ", cuBLASLt " << cuda::cublasLt().cublasLtGetVersion() << ": " << dtypeName(desc_.dtype)
+        << ' ' << desc_.batch << " x " << desc_.m << " x " << desc_.k << " x " << desc_.n;
+    for (const auto &[what, holds] :
+         {std::pair(" a^T", desc_.transpose_a != 0), std::pair(" b^T", desc_.transpose_b != 0),
+          std::pair(" bias", desc_.has_bias != 0), std::pair(" sums", epilogue() == CUBLASLT_EPILOGUE_BGRADA),
+          std::pair(" relu", desc_.epilogue == DRT_EPILOGUE_RELU), std::pair(" added", desc_.accumulate != 0),
+          std::pair(" float32", desc_.widens != 0),
+          std::pair(" tf32", desc_.dtype == DRT_F32 && desc_.precision == DRT_PRECISION_TF32)})
+      key << (holds ? what : "");
+    key << " strides " << desc_.batch_stride_a << ' ' << desc_.batch_stride_b << " aligned " << alignmentOf(a) << ' '
+        << alignmentOf(b) << ' ' << alignmentOf(c);
+    return key.str();
+  }
+
+  /// Whether an earlier run has chosen, and the library still takes it.
+  bool takeTuned(Replica &replica, const void *a, const void *b, const void *c) {
+    const std::optional<TunedMatmul> kept = replica.tuning->find(keyOf(replica, a, b, c));
+    cublasLtMatmulHeuristicResult_t result = {};
+    if (!kept ||
+        cublasLt().cublasLtMatmulAlgoCheck(Libraries::of(replica).cublasLt(), operation_.get(), b_.get(), a_.get(),
+                                           c_.get(), c_.get(), &kept->algorithm, &result) != CUBLAS_STATUS_SUCCESS ||
+        result.workspaceSize > mostWorkspace)
+      return false;
+    take(replica, kept->algorithm, static_cast<int64_t>(result.workspaceSize));
+    return true;
+  }
+
+  /// In the rehearsal: what is computed there is not kept.
+  void chooseFastest(Replica &replica, const void *a, const void *b, void *c) {
+    constexpr int times = 5;
+    const Event begin = Event::make(/*timing=*/true), end = Event::make(/*timing=*/true);
+    TunedMatmul best;
+    float heuristicUs = 0;
+    for (const Candidate &candidate : candidates_) {
+      take(replica, candidate.algorithm, candidate.workspace);
+      multiply(replica, a, b, c); // loads its kernels
+      record(begin, replica.stream);
+      for (int i = 0; i < times; ++i)
+        multiply(replica, a, b, c);
+      record(end, replica.stream);
+      check(driver().cuEventSynchronize(end.get()), "cuEventSynchronize");
+      float ms = 0;
+      check(driver().cuEventElapsedTime(&ms, begin.get(), end.get()), "cuEventElapsedTime");
+      const float us = ms * 1000 / times;
+      const bool isFirst = &candidate == &candidates_.front();
+      if (isFirst)
+        heuristicUs = us;
+      if (isFirst || us < best.us)
+        best = {candidate.algorithm, candidate.workspace, us, 0};
+    }
+    best.heuristicUs = heuristicUs;
+    candidates_.clear();
+    take(replica, best.algorithm, best.workspace);
+    replica.tuning->keep(keyOf(replica, a, b, c), best);
+  }
+
+  struct Candidate {
+    cublasLtMatmulAlgo_t algorithm;
+    int64_t workspace;
+  };
 
   drt_matmul_desc desc_;
   bool sumsColumns_;
@@ -236,8 +324,10 @@ private:
   MatrixLayout a_, b_, c_;
   cublasLtMatmulAlgo_t algorithm_ = {};
   int64_t workspaceBytes_ = 0;
-  std::unique_ptr<MatmulSite> sums_; // of b's columns, where the product does not make them
-  int64_t onesAt_ = 0;               // in the workspace
+  int64_t mostTaken_ = 0;             // workspace of the algorithm, or of those that the rehearsal tries
+  std::unique_ptr<MatmulSite> sums_;  // of b's columns, where the product does not make them
+  int64_t onesAt_ = 0;                // in the workspace
+  std::vector<Candidate> candidates_; // that the rehearsal times; none: the algorithm is chosen
 };
 
 } // namespace

@@ -32,6 +32,8 @@ namespace drt::cuda {
 
 /// The handles of cuBLASLt and cuDNN that a replica's library calls share; see libraries.h.
 class Libraries;
+/// What is kept of algorithms that were timed; see tuning.h.
+class Tuning;
 
 /// The part of a replica that needs no task. Generated code sees its head, drt_replica.
 class Replica : public drt_replica {
@@ -59,6 +61,8 @@ public:
 
   CallSites callSites;
   std::shared_ptr<Libraries> libraries; // null until a call makes them
+  Tuning *tuning = nullptr;             // the task's; null: the libraries' own choice is taken
+  std::string chip;                     // the device's name, by which times are kept
 
   const drt_entry *entry = nullptr; // that runs
   int32_t scope = -1;               // begun last

@@ -38,7 +38,12 @@ CudaTask::CudaTask(const drt_program &program, Communicator *communicator, TaskC
     workers_.push_back(std::make_unique<Worker>());
   if (communicator)
     communication_ = std::make_unique<Worker>();
-  inEachThread([this](int32_t i) { replicas_[i] = std::make_unique<DeviceReplica>(program_, config_, i); });
+  if (!config_.tuning.empty())
+    tuning_ = std::make_unique<Tuning>(config_.tuning);
+  inEachThread(
+      [this](int32_t i) { replicas_[i] = std::make_unique<DeviceReplica>(program_, config_, i, tuning_.get()); });
+  if (tuning_)
+    tuning_->save();
   connect();
 }
 

@@ -10,6 +10,7 @@
 #include "core/memory.h"
 #include "core/task.h"
 #include "cuda/device_replica.h"
+#include "cuda/tuning.h"
 #include "cuda/worker.h"
 
 #include <deque>
@@ -103,6 +104,7 @@ private:
     const std::shared_ptr<Life> life = std::make_shared<Life>();
   };
 
+  std::unique_ptr<Tuning> tuning_;       // null unless algorithms are timed
   std::unique_ptr<SharedDevice> shared_; // null unless replicas share a device
   std::vector<std::unique_ptr<DeviceReplica>> replicas_;
   std::vector<std::unique_ptr<Worker>> workers_; // one a replica; none where there is one replica

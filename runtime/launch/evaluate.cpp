@@ -25,6 +25,7 @@ int evaluate(const drt_program &program, const Options &options) {
   config.localReplicas = config.numReplicas = config.hostReplicas = program.num_replicas;
   config.pin = options.pin;
   config.shareDevices = options.shareDevices;
+  config.tuning = options.tuning;
   config.entropy = options.seed ? *options.seed : std::random_device{}();
   const std::unique_ptr<TaskRuntime> task = makeTask(program, nullptr, config);
 

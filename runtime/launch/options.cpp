@@ -156,6 +156,8 @@ void declare(CLI::App &app, Options &o, Raw &raw) {
             "with --min-workers: seconds that others are awaited when so many have come")
            ->check(realNumber(0, mostSeconds))
            ->capture_default_str(),
+       last(app, "--tune", o.tuning,
+            "on GPUs: file of the fastest algorithms of matrix products; those that it has not are timed, and added"),
        app.add_flag_callback("--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
   group("Instead of training",
         {app.add_flag("--plan{tables}", o.plan,
@@ -251,6 +253,9 @@ void check(const drt_program &program, const Options &o) {
   if (!o.plan.empty())
     return;
   checkFiles(o);
+  if (!o.tuning.empty() && !std::string_view(program.target).starts_with("cuda"))
+    wrong("--tune times the algorithms of GPUs, and the program was compiled for " + std::string(program.target) +
+          ": leave it out");
   if (o.eval)
     return checkEvaluation(o);
   checkElastic(program, o);

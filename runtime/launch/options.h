@@ -57,7 +57,7 @@ struct Options {
   std::optional<int64_t> fetchEvery;
   std::optional<StopCondition> stopWhen;
 
-  std::string logJson, timeline, report, summaryDir;
+  std::string logJson, timeline, report, summaryDir, tuning;
   bool quiet = false;
 
   std::string task, rendezvous, secretFile;

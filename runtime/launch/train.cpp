@@ -124,6 +124,7 @@ TaskConfig configOf(const drt_program &program, const Options &options, const st
   config.timeline = !options.timeline.empty();
   config.metered = !options.report.empty();
   config.shareDevices = options.shareDevices;
+  config.tuning = options.tuning;
   config.stallWarning = options.stallWarning;
   config.failureTimeout = options.failureTimeout;
   config.entropy =

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from models import PROCESSES, REPLICAS
-from support import BIN, DISTC, ROOT, TRANSLATE, Checks, Folder, Model, model_names, must, need_tools, run, skip
+from support import BIN, DISTC, ROOT, TRANSLATE, Checks, Folder, Model, model_names, expect, must, need_tools, run, skip
 from synchronization import accumulates, apart, outvotes, shards, train
 
 sys.path.insert(0, str(ROOT / "test"))
@@ -68,6 +68,36 @@ def check_memory(name):
                 found.append(f"without memory at its allocation {call}: exit status {done.returncode}\n{done.out}")
         if call < 4:
             found.append(f"only {call} allocations")
+    return found
+
+
+def check_tuning(name):
+    """Times are kept, and taken again: no product is chosen anew, and the numbers are TensorFlow's with whatever algorithm."""
+    model, found = Model(name), []
+    with Folder() as folder:
+        executable = model.compile(folder / "train", 2, "AllReduce", TARGET)
+        kept = []
+        for count in range(2):
+            must([*model.run_command(executable, folder), "--tune", folder / "tuned"], env=dict(os.environ, DRT_EMULATED_COUNTS=str(folder / f"counts{count}")))
+            found += model.differences(folder, 2)
+            kept.append((folder / "tuned").read_text())
+        calls = [dict(line.split() for line in (folder / f"counts{count}").read_text().splitlines()) for count in range(2)]
+        products = kept[0].splitlines()[1:]
+        if not products or any("cuBLASLt" not in line or len(line.split("\t")) != 5 for line in products):
+            found.append(f"the file is:\n{kept[0]}")
+        if kept[0] != kept[1] or "cublasLtMatmulAlgoGetHeuristic" in calls[1]:
+            found.append("the second run has chosen again")
+        if "cublasLtMatmulAlgoGetHeuristic" not in calls[0] or int(calls[0]["cublasLtMatmul"]) <= int(calls[1]["cublasLtMatmul"]):
+            found.append("the first run has timed nothing")
+        # What another chip or library has chosen is not taken; a file of something else is no such file.
+        (folder / "tuned").write_text(kept[0].replace("cuBLASLt ", "cuBLASLt 1"))
+        must([*model.run_command(executable, folder), "--tune", folder / "tuned"])
+        if len((folder / "tuned").read_text().splitlines()) != 2 * len(products) + 1:
+            found.append("another library's algorithms were taken, or lost")
+        (folder / "tuned").write_text(kept[0] + "x\n")
+        found += expect(run([*model.run_command(executable, folder), "--tune", folder / "tuned"]), 2, f"line {len(products) + 2} is not what a run writes there")
+        model.compile(folder / "cpu", 2)
+        found += expect(run([*model.run_command(folder / "cpu", folder), "--tune", folder / "tuned"]), 2, "--tune times the algorithms of GPUs")
     return found
 
 
@@ -177,6 +207,7 @@ def main():
             pool.submit(checks.check, "large sums", check_against_cpu, LargeSums(random.Random("large sums")), ())
             pool.submit(checks.check, "several batches an update x2", accumulates, 2, [TARGET])
             pool.submit(checks.check, "a device without memory", check_memory, "convnet-momentum")
+            pool.submit(checks.check, "products that are timed", check_tuning, "mlp-adam")
             for name, stage, replicas, flags in SHARDED:
                 pool.submit(checks.check, f"{name}, sharded in stage {stage} x{replicas} {' '.join(flags)}", shards, name, stage, replicas,
                             [TARGET, *flags])

@@ -67,6 +67,7 @@
   F(cublasLtCreate)                                                                                                    \
   F(cublasLtDestroy)                                                                                                   \
   F(cublasLtGetStatusString)                                                                                           \
+  F(cublasLtGetVersion)                                                                                                \
   F(cublasLtMatmul)                                                                                                    \
   F(cublasLtMatmulDescCreate)                                                                                          \
   F(cublasLtMatmulDescDestroy)                                                                                         \
@@ -77,7 +78,8 @@
   F(cublasLtMatmulPreferenceCreate)                                                                                    \
   F(cublasLtMatmulPreferenceDestroy)                                                                                   \
   F(cublasLtMatmulPreferenceSetAttribute)                                                                              \
-  F(cublasLtMatmulAlgoGetHeuristic)
+  F(cublasLtMatmulAlgoGetHeuristic)                                                                                    \
+  F(cublasLtMatmulAlgoCheck)
 
 // libcudnn.so.9
 #define DRT_CUDNN_FUNCTIONS(F)                                                                                         \

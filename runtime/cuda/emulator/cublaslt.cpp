@@ -314,13 +314,38 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(cublasLtHandle_t handle, cublasLtM
   requireSupported(algorithm.workspace <= preference.workspace, "no algorithm with so little workspace");
   for (int i = 0; i < 4; ++i) // vector accesses are 16 bytes at most
     algorithm.alignment[i] = std::min<uint32_t>(16, preference.alignment[i]);
-  results[0] = {};
-  std::memcpy(&results[0].algo, &algorithm, sizeof(algorithm));
-  results[0].workspaceSize = algorithm.workspace;
-  results[0].state = CUBLAS_STATUS_SUCCESS;
-  *returned = 1;
+  // They compute the same, with more and more workspace; the last one is not for this problem.
+  constexpr int mostAlgorithms = 3;
+  for (int i = 0; i < std::min(requested, mostAlgorithms); ++i) {
+    cublasLtMatmulHeuristicResult_t &result = results[i] = {};
+    std::memcpy(&result.algo, &algorithm, sizeof(algorithm));
+    result.workspaceSize = algorithm.workspace;
+    result.state = i + 1 < mostAlgorithms ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
+    ++*returned;
+    algorithm.workspace += 4096;
+    if (algorithm.workspace > preference.workspace)
+      break;
+  }
   return CUBLAS_STATUS_SUCCESS;
 }
+
+cublasStatus_t cublasLtMatmulAlgoCheck(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation,
+                                       cublasLtMatrixLayout_t a, cublasLtMatrixLayout_t b, cublasLtMatrixLayout_t c,
+                                       cublasLtMatrixLayout_t d, const cublasLtMatmulAlgo_t *algo,
+                                       cublasLtMatmulHeuristicResult_t *result) {
+  require(handle && algo && result, CUDA_ERROR_INVALID_VALUE, "an argument is missing");
+  Operands operands(operation, a, b, c, d);
+  Algorithm algorithm;
+  std::memcpy(&algorithm, algo, sizeof(algorithm));
+  requireSupported(algorithm.problem == operands.problem(), "an algorithm of another problem");
+  *result = {};
+  result->algo = *algo;
+  result->workspaceSize = algorithm.workspace;
+  result->state = CUBLAS_STATUS_SUCCESS;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+size_t cublasLtGetVersion() { return CUBLAS_VERSION; }
 
 cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t operation, const void *alpha, const void *A,
                               cublasLtMatrixLayout_t a, const void *B, cublasLtMatrixLayout_t b, const void *beta,
