@@ -21,6 +21,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent / "end-to-end"))
 from support import DISTC, Folder, Model, model_names, must  # noqa: E402
 
 CHIPS = ("sm_80", "sm_90", "sm_100")
+# ptxas itself spills a few bytes of a thread where that lets more blocks be on a multiprocessor (float32's normal numbers on sm_80). More is a schedule that
+# holds too much.
+MOST_SPILLED = 32
 # Of all chips: a block's registers, static shared memory, a module's constants, a kernel's parameters and what else is in their bank.
 MOST_REGISTERS, MOST_SHARED, MOST_CONSTANTS, MOST_PARAMETERS = 65536, 48 << 10, 64 << 10, 5 << 10
 
@@ -43,7 +46,7 @@ class Kernel:
     def faults(self):
         """What the chip does not launch, or what is slower than it need be."""
         found = []
-        if self.spilled:
+        if self.spilled > MOST_SPILLED:
             found.append(f"{self.spilled} bytes are spilled")
         # A warp's registers are given out in units of 8 a thread.
         if -(-self.registers // 8) * 8 * self.threads > MOST_REGISTERS:

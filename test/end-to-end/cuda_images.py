@@ -1,5 +1,5 @@
 """Models compiled for NVIDIA's GPUs, without one: the PTX has every kernel that the plan launches, ptxas takes it, the executable carries an image for each
-chip, and no kernel spills or takes more of a chip than there is (test/kernel_table.py).
+chip, and no kernel spills much or takes more of a chip than there is (test/kernel_table.py).
 
   cuda_images.py [NAME…]
 """
