@@ -414,10 +414,10 @@ void *drt_replica_index(drt_replica *);
 
 enum { DRT_EPILOGUE_NONE = 0, DRT_EPILOGUE_RELU = 1, DRT_EPILOGUE_TANH = 2, DRT_EPILOGUE_SIGMOID = 3 };
 
-// c[b,m,n] = epilogue(op(a)[b,m,k] * op(b)[b,k,n] + bias[n]), row-major, dense.
 // How products of DRT_F32 are made on devices: of the elements as they are, or of ten bits of each one's mantissa.
 enum { DRT_PRECISION_OWN = 0, DRT_PRECISION_TF32 = 1 };
 
+// c[b,m,n] = epilogue(op(a)[b,m,k] * op(b)[b,k,n] + bias[n]), row-major, dense.
 typedef struct drt_matmul_desc {
   int32_t dtype; // of a and b. F32, F64, F16, BF16; on CPUs integers by a plain loop, too
   int32_t transpose_a, transpose_b;
