@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "runtime/include/drt/drt.h"
 #include "runtime/include/drt/random_state.h"
 
