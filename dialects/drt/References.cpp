@@ -80,11 +80,29 @@ LogicalResult verifyTasks(Operation *op, ArrayRef<int64_t> owners) {
   return success();
 }
 
+/// Whether the module is a program with its kernels, and not a part of one: then each that it runs is in it. Where all
+/// have gone to a device's module, `convert-drt-to-llvm` asks that one.
+bool hasKernels(Operation *op, bool range) {
+  auto module = op->getParentOfType<ModuleOp>();
+  return module && !module.getOps<ProgramOp>().empty() &&
+         llvm::any_of(module.getOps<KernelOp>(), [&](KernelOp kernel) { return kernel.getRange() == range; });
+}
+
+/// The modules of devices' kernels, whatever their dialect.
+bool isInInnerModule(Operation *op, FlatSymbolRefAttr name, SymbolTableCollection &symbols) {
+  for (Operation &inner : *op->getParentOfType<ModuleOp>().getBody())
+    if (inner.hasTrait<OpTrait::SymbolTable>() && symbols.lookupSymbolIn(&inner, name))
+      return true;
+  return false;
+}
+
 /// The kernel, where it is one of the plan's still: null where it is a function for LLVM or in the devices' module, or
 /// where a part of a plan has none.
 FailureOr<KernelOp> findKernel(Operation *op, FlatSymbolRefAttr name, bool range, SymbolTableCollection &symbols) {
   Operation *found = symbols.lookupNearestSymbolFrom(op, name);
   auto kernel = llvm::dyn_cast_or_null<KernelOp>(found);
+  if (!found && hasKernels(op, range) && !isInInnerModule(op, name, symbols))
+    return op->emitOpError() << "runs " << name << ", which is no kernel of the program";
   if (found && !kernel && !llvm::isa<FunctionOpInterface>(found))
     return (op->emitOpError() << "runs " << name << ", which is no kernel").attachNote(found->getLoc()) << "it is this";
   if (kernel && kernel.getRange() != range)
@@ -217,6 +235,8 @@ LogicalResult UpdateOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult UpdateGroupOp::verifySymbolUses(SymbolTableCollection &symbols) {
+  if (failed(findKernel(*this, getKernelAttr(), /*range=*/false, symbols)))
+    return failure();
   for (auto member : getVariables().getAsRange<ArrayAttr>())
     if (failed(verifyNamed(*this, member, symbols)))
       return failure();

@@ -138,3 +138,43 @@ drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<
 
 // expected-error @below {{has no data}}
 drt.image "sm_90" ""
+
+// -----
+
+// A whole program has all of its kernels.
+drt.program "mlp" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>]
+drt.kernel @another(%x: memref<4xf32>) {
+  drt.return
+}
+drt.entry "step" {
+  // expected-error @below {{runs @k, which is no kernel of the program}}
+  %y = drt.launch @k() : () -> tensor<4xf32>
+}
+
+// -----
+
+drt.program "mlp" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>]
+drt.kernel range @another(%begin: i64, %end: i64, %w: memref<4xf32>) {
+  drt.return
+}
+drt.variable @w : tensor<4xf32>
+drt.entry "step" {
+  // expected-error @below {{runs @sgd, which is no kernel of the program}}
+  drt.update {kernel = @sgd, variables = [@w], count = 4 : i64} : () -> ()
+}
+
+// -----
+
+// Devices' kernels are in a module of their own.
+drt.program "mlp" strategy "AllReduce" target "cuda:sm_90" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>]
+gpu.module @kernels {
+  gpu.func @k() kernel {
+    gpu.return
+  }
+}
+drt.kernel @on_the_host(memref<4xf32>)
+drt.entry "step" {
+  %y = drt.launch @k() : () -> tensor<4xf32>
+  // expected-error @below {{runs @other, which is no kernel of the program}}
+  %z = drt.launch @other() : () -> tensor<4xf32>
+}
