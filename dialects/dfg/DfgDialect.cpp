@@ -7,6 +7,7 @@
 #include "dialects/AssemblyFormat.h"
 #include "dialects/dfg/AttachedAttributes.h"
 #include "dialects/dfg/BatchMultiple.h"
+#include "dialects/dfg/GraphNames.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/VariableKinds.h"
 #include "dialects/dfg/shapes/ShapeFunctions.h"
@@ -29,6 +30,7 @@ void DFGDialect::initialize() {
   registerTypes();
   registerAttributes();
   registerDFGDialectOperations(this);
+  attachNameVerifier(*getContext());
 }
 
 void DFGDialect::registerTypes() {

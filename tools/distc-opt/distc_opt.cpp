@@ -18,8 +18,31 @@
 #include "passes/lower/Passes.h"
 #include "passes/rewrite/Passes.h"
 #include "passes/rows/Passes.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/ToolOutputFile.h"
 #include <unistd.h>
+
+/// Where what is read has locations, print leaves none out, whatever flags are given: they are names of nodes
+/// (dialects/dfg/NodeNames.h), and what distc-opt prints is read again. Text that somebody wrote without has none to
+/// lose.
+static void keepNames(llvm::StringRef text) {
+  if (text.starts_with("ML\xefR") || text.contains("loc(")) // bytecode has them
+    static_cast<llvm::cl::opt<bool> *>(llvm::cl::getRegisteredOptions()["mlir-print-debuginfo"])->setValue(true);
+}
+
+/// What is on standard input can be read once.
+static llvm::LogicalResult optimizeInput(std::unique_ptr<llvm::MemoryBuffer> text, llvm::StringRef output,
+                                         mlir::DialectRegistry &registry) {
+  std::string error;
+  std::unique_ptr<llvm::ToolOutputFile> file = mlir::openOutputFile(output, &error);
+  if (!file)
+    return llvm::errs() << error << "\n", mlir::failure();
+  if (failed(mlir::MlirOptMain(file->os(), std::move(text), registry, mlir::MlirOptMainConfig::createFromCLOptions())))
+    return mlir::failure();
+  file->keep();
+  return mlir::success();
+}
 
 static bool canBeParsed(llvm::StringRef text, llvm::StringRef path, const mlir::DialectRegistry &registry) {
   return distc::dfg::survivesParsing(
@@ -52,10 +75,15 @@ int main(int argc, char **argv) {
   distc::rows::registerRowsPasses();
   distc::registerLowering();
   auto [input, output] = mlir::registerAndParseCLIOptions(argc, argv, "distc's passes\n", registry);
-  // What is on standard input is most often another tool's output, and can be read once.
-  if (input != "-") {
+  const auto config = mlir::MlirOptMainConfig::createFromCLOptions();
+  if (!config.shouldListPasses() && !config.shouldShowDialects()) {
     std::string error;
     std::unique_ptr<llvm::MemoryBuffer> text = mlir::openInputFile(input, &error);
+    if (text)
+      keepNames(text->getBuffer());
+    // On standard input is most often another tool's output.
+    if (text && input == "-")
+      return mlir::asMainReturnCode(optimizeInput(std::move(text), output, registry));
     if (text && !canBeParsed(text->getBuffer(), input, registry)) {
       llvm::errs() << input << ": error: MLIR's parser breaks off at this text, which no printer writes\n";
       // Where it broke off, destructors may not.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "tools/distc/Session.h"
+#include "dialects/dfg/GraphNames.h"
 #include "dialects/dfg/IrText.h"
 #include "dialects/dfg/stablehlo/Import.h"
 #include "dialects/dfg/tensorflow/Import.h"
@@ -161,9 +162,11 @@ OwningOpRef<ModuleOp> Session::import(const CompileOptions &options) {
   for (auto graph : module->getOps<dfg::GraphOp>()) {
     // Endpoints and control edges name nodes, whose names are locations.
     Block &nodes = graph.getBody().front();
-    auto isNamed = [](Operation &op) { return !dfg::getNodeName(&op).empty(); };
-    if (!nodes.empty() && llvm::none_of(nodes, isNamed)) {
-      fail("has no names of nodes: print it with --mlir-print-debuginfo, as distc compile --emit does");
+    auto lacksName = [](Operation &op) { return dfg::isNamed(&op) && dfg::getNodeName(&op).empty(); };
+    if (auto nameless = llvm::find_if(nodes, lacksName); nameless != nodes.end()) {
+      fail("has a '" + nameless->getName().getStringRef() +
+           "' without a name: names are locations, which distc and distc-opt print, and other tools with "
+           "--mlir-print-debuginfo");
       return nullptr;
     }
     if (!options.trainOp.empty())

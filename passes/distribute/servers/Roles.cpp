@@ -15,6 +15,13 @@ dist::PlaceAttr getPlace(Operation *op) {
 }
 bool isServer(dist::PlaceAttr place) { return place && place.getJob() == "ps"; }
 
+Location getPullLocation(dfg::ReadVariableOp read) {
+  auto handle = read.getImplicit() ? dfg::getVariableHandle(read.getHandle()) : dfg::VarHandleOp();
+  if (!handle)
+    return read.getLoc();
+  return NameLoc::get(StringAttr::get(read.getContext(), handle.getVariable() + "/pull"));
+}
+
 namespace {
 
 class Selection {

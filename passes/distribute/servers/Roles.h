@@ -17,6 +17,8 @@ enum class Role { Chief, Worker };
 /// The place of a node that one task alone runs; null: every worker runs it.
 dist::PlaceAttr getPlace(mlir::Operation *op);
 bool isServer(dist::PlaceAttr place);
+/// What the pull that stands in for a read is called: as the read; one that a reference makes by itself has no name.
+mlir::Location getPullLocation(dfg::ReadVariableOp read);
 
 /// The nodes that `role` runs, without what depends on others' and what only fed them. With `sessions` servers run
 /// nothing by themselves: the chief's session runs their nodes, and each worker's those that wait for no other worker.

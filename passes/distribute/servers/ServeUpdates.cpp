@@ -266,7 +266,7 @@ private:
       return;
     builder.setInsertionPoint(read);
     auto pulled =
-        dist::PullOp::create(builder, read.getLoc(), read.getValue().getType(), read.getHandle(), place, false);
+        dist::PullOp::create(builder, getPullLocation(read), read.getValue().getType(), read.getHandle(), place, false);
     if (Attribute control = read->getAttr(dfg::kControlAttr))
       pulled->setAttr(dfg::kControlAttr, control);
     read.getValue().replaceAllUsesWith(pulled.getValue());

@@ -274,8 +274,8 @@ private:
       }
     }
     builder.setInsertionPoint(op);
-    auto pulled = dist::PullOp::create(builder, op->getLoc(), op->getResult(0).getType(), read.getHandle(), holder,
-                                       isProxy(read.getHandle()) && !late.contains(op));
+    auto pulled = dist::PullOp::create(builder, getPullLocation(read), op->getResult(0).getType(), read.getHandle(),
+                                       holder, isProxy(read.getHandle()) && !late.contains(op));
     copyAttributes(op, pulled);
     op->getResult(0).replaceAllUsesWith(pulled.getValue());
     op->erase();

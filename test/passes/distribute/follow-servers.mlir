@@ -5,8 +5,8 @@
 // CHECK-LABEL: @new_values
 // CHECK: dfg.variable @average : tensor<4xf32> {dist.place = #dist.place<"ps" 1>}
 // CHECK: dfg.variable @copy : tensor<4xf32> {dist.place = #dist.place<"ps" 1>}
-// CHECK: dfg.variable @old : tensor<4xf32>{{$}}
-// CHECK: dfg.variable @step : tensor<f32>{{$}}
+// CHECK: dfg.variable @old : tensor<4xf32> loc(
+// CHECK: dfg.variable @step : tensor<f32> loc(
 module @new_values attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,
@@ -41,7 +41,7 @@ module @new_values attributes {dist.strategy = #dist.strategy<"">} {
 
 // Asynchronous servers are updated by each worker.
 // CHECK-LABEL: @asynchronous
-// CHECK: dfg.variable @average : tensor<4xf32>{{$}}
+// CHECK: dfg.variable @average : tensor<4xf32> loc(
 module @asynchronous attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [
     #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>,

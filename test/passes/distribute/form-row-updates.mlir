@@ -10,7 +10,7 @@
 // CHECK: %[[SUMS:.*]] = dfg.unsorted_segment_sum %[[ROWS]], %[[UNIQUE]]#1
 // CHECK-NOT: dfg.unsorted_segment_sum
 // CHECK: dist.update %w, %sums, %[[SUMS]], %[[UNIQUE]]#0 {has_gradient, has_indices}
-// CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: f32):
+// CHECK-NEXT: ^bb0(%{{.*}}: f32{{.*}}, %{{.*}}: f32{{.*}}, %{{.*}}: f32{{.*}}):
 dfg.variable @w : tensor<9x2xf32> {trainable}
 dfg.variable @sums : tensor<9x2xf32>
 dfg.graph attributes {train_op = "adagrad"} {
@@ -102,14 +102,14 @@ dfg.graph attributes {train_op = "small"} {
 // -----
 
 // A moving average of a table changes in every row: it is updated behind the table, of the value that this has then.
-// CHECK-LABEL: dfg.graph attributes {train_op = "average"}
+// CHECK-LABEL: dfg.graph attributes {train_op = "train"}
 // CHECK: dist.update %w, %{{.*}}, %{{.*}}#0, %rate {has_gradient, has_indices} :
-// CHECK-NEXT: ^bb0(%[[OLD:.*]]: f32, %[[G:.*]]: f32, %{{.*}}: f32):
+// CHECK-NEXT: ^bb0(%[[OLD:.*]]: f32{{.*}}, %[[G:.*]]: f32{{.*}}, %{{.*}}: f32{{.*}}):
 // CHECK-NEXT: %[[NEW:.*]] = arith.subf %[[OLD]], %[[G]]
 // CHECK-NEXT: dist.yield %[[NEW]] : f32
 // CHECK: %[[TABLE:.*]] = dfg.read_variable %w {control = ["w/assign/rows"]
 // CHECK: dist.update %average, %[[TABLE]], %{{.*}} {control = ["w/assign/rows"], has_gradient} :
-// CHECK-NEXT: ^bb0(%[[BEFORE:.*]]: f32, %[[NOW:.*]]: f32, %[[DECAY:.*]]: f32):
+// CHECK-NEXT: ^bb0(%[[BEFORE:.*]]: f32{{.*}}, %[[NOW:.*]]: f32{{.*}}, %[[DECAY:.*]]: f32{{.*}}):
 // CHECK-NEXT: %[[FAR:.*]] = arith.subf %[[NOW]], %[[BEFORE]]
 // CHECK-NEXT: %[[STEP:.*]] = arith.mulf %[[FAR]], %[[DECAY]]
 // CHECK-NEXT: %[[NEXT:.*]] = arith.addf %[[BEFORE]], %[[STEP]]
@@ -117,7 +117,7 @@ dfg.graph attributes {train_op = "small"} {
 // CHECK: dfg.group {control = ["w/assign"]}
 dfg.variable @w : tensor<9xf32> {trainable}
 dfg.variable @average : tensor<9xf32>
-dfg.graph attributes {train_op = "average"} {
+dfg.graph attributes {train_op = "train"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<9xf32>> loc("w")
   %average = dfg.var_handle @average : !dfg.ref<tensor<9xf32>> loc("average")
   %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
@@ -133,7 +133,7 @@ dfg.graph attributes {train_op = "average"} {
     %next = arith.addf %before, %step : f32
     dist.yield %new, %next : f32, f32
   } loc("w/assign")
-  dfg.group {control = ["w/assign"]} : () -> () loc("average")
+  dfg.group {control = ["w/assign"]} : () -> () loc("train")
 }
 
 // -----

@@ -40,7 +40,7 @@ module @clipped attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
   dfg.variable @v : tensor<4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
-  // CHECK: dfg.variable @slot : tensor<4xf32>{{$}}
+  // CHECK: dfg.variable @slot : tensor<4xf32> loc(
   dfg.variable @slot : tensor<4xf32> {dist.place = #dist.place<"worker" 1>}
   dfg.graph attributes {fetches = ["size:0"]} {
     %y = dfg.placeholder : () -> tensor<?x4xf32>

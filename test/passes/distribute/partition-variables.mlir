@@ -40,8 +40,8 @@
 // CHECK: %[[I0:.*]] = dfg.is_initialized %[[W0]]
 // CHECK: %[[I1:.*]] = dfg.is_initialized %[[W1]]
 // CHECK: dfg.logical_and %[[I0]], %[[I1]] : (tensor<i1>, tensor<i1>) -> tensor<i1> loc("w/IsInitialized")
-// CHECK: %[[R0:.*]] = dfg.read_variable %[[W0]] {control = ["after"]}{{.*}} loc("w/part_0/Read")
-// CHECK: %[[R1:.*]] = dfg.read_variable %[[W1]] {control = ["after"]}{{.*}} loc("w/part_1/Read")
+// CHECK: %[[R0:.*]] = dfg.read_variable %[[W0]] {control = ["e"]}{{.*}} loc("w/part_0/Read")
+// CHECK: %[[R1:.*]] = dfg.read_variable %[[W1]] {control = ["e"]}{{.*}} loc("w/part_1/Read")
 // CHECK: dfg.concat_v2 %[[R0]], %[[R1]], %[[AXIS]] : (tensor<3x4xf32>, tensor<2x4xf32>, tensor<i32>) -> tensor<5x4xf32> loc("w/Read")
 
 // CHECK: dfg.apply_momentum %[[W0]], %[[M0]], %[[LR]], %[[GS]]#0, %[[LR]] {{.*}}loc("update/part_0")
@@ -86,7 +86,7 @@ dfg.graph {
   dfg.assign %w, %random : (!dfg.ref<tensor<5x4xf32>>, tensor<5x4xf32>) -> () loc("w/Assign")
   dfg.assign %m, %zeros : (!dfg.ref<tensor<5x4xf32>>, tensor<5x4xf32>) -> () loc("w/Momentum/Assign")
   %i = dfg.is_initialized %w : (!dfg.ref<tensor<5x4xf32>>) -> tensor<i1> loc("w/IsInitialized")
-  %read = dfg.read_variable %w {control = ["after"]} : (!dfg.ref<tensor<5x4xf32>>) -> tensor<5x4xf32> loc("w/Read")
+  %read = dfg.read_variable %w {control = ["e"]} : (!dfg.ref<tensor<5x4xf32>>) -> tensor<5x4xf32> loc("w/Read")
   dfg.apply_momentum %w, %m, %lr, %g, %lr : (!dfg.ref<tensor<5x4xf32>>, !dfg.ref<tensor<5x4xf32>>, tensor<f32>, tensor<5x4xf32>, tensor<f32>) -> () loc("update")
   dfg.assign_sub %w, %g : (!dfg.ref<tensor<5x4xf32>>, tensor<5x4xf32>) -> () loc("again")
   dfg.group {control = ["update", "w"], tf = {_class = ["loc:@w"]}} : () -> () loc("train")

@@ -4,7 +4,7 @@
 // Elements by coordinates are of the whole variable. A condition of version 1 lets its value through; where an initial value asks for it,
 // the shards have theirs first.
 // CHECK: %[[WHOLE:.*]] = dfg.concat_v2 {{.*}} loc("w/whole")
-// CHECK: dfg.gather_nd %[[WHOLE]], %{{.*}} {control = ["x"]} : {{.*}} loc("elements")
+// CHECK: dfg.gather_nd %[[WHOLE]], %{{.*}} {control = ["g"]} : {{.*}} loc("elements")
 // CHECK: dfg.const dense<[4, 2]> : tensor<2xi32> {{.*}} loc("sizes")
 // CHECK: dfg.read_variable %{{.*}} {control = ["initial"]} : {{.*}} loc("w/part_0/whole")
 // CHECK: dfg.read_variable %{{.*}} {control = ["initial"]} : {{.*}} loc("w/part_1/whole")
@@ -27,7 +27,7 @@ dfg.graph attributes {train_op = "train", init_op = "init"} {
   %lr = dfg.placeholder : () -> tensor<f32> loc("lr")
   %w = dfg.var_handle @w : !dfg.ref<tensor<4x2xf32>> loc("w")
   %average = dfg.var_handle @average : !dfg.ref<tensor<4x2xf32>> loc("average")
-  %elements = dfg.resource_gather_nd %w, %at {control = ["x"]} : (!dfg.ref<tensor<4x2xf32>>, tensor<?x2xi32>) -> tensor<?xf32> loc("elements")
+  %elements = dfg.resource_gather_nd %w, %at {control = ["g"]} : (!dfg.ref<tensor<4x2xf32>>, tensor<?x2xi32>) -> tensor<?xf32> loc("elements")
   %sizes = dfg.variable_shape %w : (!dfg.ref<tensor<4x2xf32>>) -> tensor<2xi32> loc("sizes")
   dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4x2xf32>>, tensor<f32>, tensor<4x2xf32>) -> () loc("train")
   %zeros = dfg.const dense<0.0> : tensor<4x2xf32> : tensor<4x2xf32> loc("zeros")

@@ -8,7 +8,7 @@ module attributes {dist.strategy = #dist.strategy<"" required 2>} {
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
   // CHECK: dfg.variable @step : tensor<i64> {dist.place = #dist.place<"worker" 0>}
   dfg.variable @step : tensor<i64>
-  // CHECK: dfg.variable @frozen : tensor<4xf32>{{$}}
+  // CHECK: dfg.variable @frozen : tensor<4xf32> loc(
   dfg.variable @frozen : tensor<4xf32>
   dfg.graph attributes {train_op = "train", loss = "loss:0"} {
     %x = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [-1, 4]>} : () -> tensor<?x4xf32> loc("x")

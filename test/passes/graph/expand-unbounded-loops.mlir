@@ -21,11 +21,11 @@ dfg.func @shrink(%x: tensor<*xf32>, %n: tensor<*xui32>, %v: tensor<!dfg.resource
 // CHECK: %[[FIRST:.*]] = dfg.cast %{{.*}} : (tensor<ui32>) -> tensor<i64>
 // CHECK: %[[READ:.*]] = dfg.read_variable %[[HANDLE]]
 // CHECK: dfg.while(%{{.*}}, %[[FIRST]], %[[READ]]) {
-// CHECK: ^bb0(%[[X:.*]]: tensor<f32>, %{{.*}}: tensor<i64>, %{{.*}}: tensor<f32>):
+// CHECK: ^bb0(%[[X:.*]]: tensor<f32>{{.*}}, %{{.*}}: tensor<i64>{{.*}}, %{{.*}}: tensor<f32>{{.*}}):
 // CHECK: %[[LIMIT:.*]] = dfg.const dense<1.0
 // CHECK: %[[GREATER:.*]] = dfg.greater %[[X]], %[[LIMIT]]
 // CHECK: dfg.yield %[[GREATER]]
-// CHECK: ^bb0(%[[X:.*]]: tensor<f32>, %{{.*}}: tensor<i64>, %[[S:.*]]: tensor<f32>):
+// CHECK: ^bb0(%[[X:.*]]: tensor<f32>{{.*}}, %{{.*}}: tensor<i64>{{.*}}, %[[S:.*]]: tensor<f32>{{.*}}):
 // CHECK: %[[NEXT:.*]] = dfg.mul %[[X]], %[[S]]
 // CHECK: dfg.yield %[[NEXT]], %{{.*}}, %[[S]]
 // CHECK: } : (tensor<f32>, tensor<i64>, tensor<f32>) -> (tensor<f32>, tensor<i64>, tensor<f32>)

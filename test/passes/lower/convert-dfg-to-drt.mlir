@@ -46,7 +46,7 @@ dfg.func @no_axes() -> tensor<4x8xf32> attributes {dfg.fetches = ["y:0"]} {
   %axes = dfg.const dense<> : tensor<0xi32> : tensor<0xi32>
   // CHECK-NOT: linalg.fill
   // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel"]
-  // CHECK-NEXT: ^bb0(%[[X:.*]]: f32, %{{.*}}: f32):
+  // CHECK-NEXT: ^bb0(%[[X:.*]]: f32{{.*}}, %{{.*}}: f32{{.*}}):
   // CHECK: arith.addf %{{.*}}, %[[X]]
   %y = dfg.sum %x, %axes : (tensor<4x8xf32>, tensor<0xi32>) -> tensor<4x8xf32>
   dfg.return %y : tensor<4x8xf32>

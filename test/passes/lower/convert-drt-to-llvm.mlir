@@ -12,13 +12,13 @@ module {
 
   // The array that the runtime passes through is unpacked: variables, then arguments.
   // CHECK-LABEL: llvm.func internal @sgd_range
-  // CHECK-SAME: (%[[BEGIN:.*]]: i64, %[[END:.*]]: i64, %[[GRADIENT:.*]]: !llvm.ptr, %[[ARRAY:.*]]: !llvm.ptr)
+  // CHECK-SAME: (%[[BEGIN:.*]]: i64{{.*}}, %[[END:.*]]: i64{{.*}}, %[[GRADIENT:.*]]: !llvm.ptr{{.*}}, %[[ARRAY:.*]]: !llvm.ptr{{.*}})
   // CHECK: %[[W:.*]] = llvm.load %[[ARRAY]]
   // CHECK: %[[RATE:.*]] = llvm.load
   // CHECK: llvm.call @sgd(%[[BEGIN]], %[[END]], %[[GRADIENT]], %[[W]], %[[RATE]])
 
   // CHECK-LABEL: llvm.func internal @drt_entry_step
-  // CHECK-SAME: (%[[REPLICA:.*]]: !llvm.ptr)
+  // CHECK-SAME: (%[[REPLICA:.*]]: !llvm.ptr{{.*}})
   drt.entry "step" {
     // CHECK: llvm.alloca
     %x = drt.feed {name = "x", batched} : () -> tensor<4x4xf32>

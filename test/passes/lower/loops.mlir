@@ -8,8 +8,8 @@
 // CHECK: %[[LOOP:.*]]:3 = drt.launch @loop_loop_0(%[[X]], %[[M]]) : (tensor<f32>, tensor<2x2xf32>) -> (tensor<f32>, tensor<i1>, tensor<256xi8>)
 // CHECK-NOT: drt.assert
 // CHECK: drt.fetch %[[LOOP]]#0
-// CHECK: drt.kernel @loop_loop_0(%[[FIRST:.*]]: memref<f32>, %[[MATRIX:.*]]: memref<2x2xf32>, %[[STATE:.*]]: memref<f32>,
-// CHECK: linalg.copy ins(%[[FIRST]] : memref<f32>) outs(%[[STATE]] : memref<f32>)
+// CHECK: drt.kernel @loop_loop_0(%[[FIRST:.*]]: memref<f32>{{.*}}, %[[MATRIX:.*]]: memref<2x2xf32>{{.*}}, %[[STATE:.*]]: memref<f32>{{.*}},
+// CHECK: linalg.copy ins(%[[FIRST]] : memref<f32>{{.*}}) outs(%[[STATE]] : memref<f32>{{.*}})
 // CHECK: scf.while
 // CHECK: linalg.generic {{.*}} ins(%[[STATE]] : memref<f32>) outs(%[[GREATER:.*]] : memref<i1>)
 // CHECK: %[[RUNS:.*]] = memref.load %[[GREATER]]
@@ -43,7 +43,7 @@ dfg.func @loop() -> tensor<f32> attributes {dfg.fetches = ["y:0"]} {
 // CHECK-LABEL: drt.entry "exchange"
 // CHECK: %[[LOOP:.*]]:4 = drt.launch @exchange_loop_0
 // CHECK: drt.assert %[[LOOP]]#2 {message = "loop 'loop' takes a row by an index that is outside of what it takes it from"
-// CHECK: drt.kernel @exchange_loop_0(%{{.*}}: memref<i32>, %{{.*}}: memref<i32>, %[[TABLE:.*]]: memref<4xi32>, %[[A:.*]]: memref<i32>, %[[B:.*]]: memref<i32>, %[[VALID:.*]]: memref<i1>
+// CHECK: drt.kernel @exchange_loop_0(%{{.*}}: memref<i32>{{.*}}, %{{.*}}: memref<i32>{{.*}}, %[[TABLE:.*]]: memref<4xi32>{{.*}}, %[[A:.*]]: memref<i32>{{.*}}, %[[B:.*]]: memref<i32>{{.*}}, %[[VALID:.*]]: memref<i1>{{.*}}
 // CHECK: memref.store %{{.*}}, %[[VALID]][]
 // CHECK: scf.while
 // CHECK: %[[SO_FAR:.*]] = memref.load %[[VALID]][]

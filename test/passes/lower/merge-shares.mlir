@@ -1,7 +1,7 @@
 // RUN: distc-opt %s --drt-merge-shares | FileCheck %s
 
 drt.program "g.meta" strategy "ShardedUpdate" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>]
-// CHECK: dfg.variable @m : tensor<5x2xf32>{{$}}
+// CHECK: dfg.variable @m : tensor<5x2xf32> loc(
 dfg.variable @w : tensor<5x2xf32> {trainable}
 dfg.variable @m : tensor<5xf32> {dist.shares = 2 : i64, dist.slice = #dist.slice<"m" [5, 2] at [0, 0]>}
 // CHECK-LABEL: @init
@@ -33,7 +33,7 @@ dfg.func @step() -> () attributes {dfg.fetches = []} {
 }
 
 // What one task owns is as plain.
-// CHECK: dfg.variable @n : tensor<5x2xf32>{{$}}
+// CHECK: dfg.variable @n : tensor<5x2xf32> loc(
 dfg.variable @n : tensor<5x2xf32> {dist.place = #dist.place<"worker" 0>}
 // CHECK-LABEL: @owned
 dfg.func @owned() -> () attributes {dfg.fetches = []} {

@@ -8,7 +8,7 @@
 // CHECK: %[[Y:.*]], %[[IDX:.*]], %{{.*}} = drt.unique %[[IDS]] : (tensor<4xi32>) -> (tensor<4xi32>, tensor<4xi32>, tensor<4xi32>)
 // CHECK: %[[SUM:.*]] = drt.scatter %[[IDX]], %[[G]] {depth = 1 : i64, kind = 1 : i32} : (tensor<4xi32>, tensor<4x2xf32>) -> tensor<4x2xf32>
 // CHECK: drt.sparse_update %[[Y]], %[[SUM]] {depth = 1 : i64, kernel = @update_step_0, variables = [@w, @w_slot]}
-// CHECK: drt.kernel range @update_step_0(%{{.*}}: i64, %{{.*}}: i64, %{{.*}}: memref<20xf32>, %{{.*}}: memref<20xf32>, %{{.*}}: memref<20xf32>)
+// CHECK: drt.kernel range @update_step_0(%{{.*}}: i64{{.*}}, %{{.*}}: i64{{.*}}, %{{.*}}: memref<20xf32>{{.*}}, %{{.*}}: memref<20xf32>{{.*}}, %{{.*}}: memref<20xf32>{{.*}})
 // CHECK: math.sqrt
 dfg.variable @w : tensor<10x2xf32> {trainable}
 dfg.variable @w_slot : tensor<10x2xf32>

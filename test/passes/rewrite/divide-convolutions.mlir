@@ -8,8 +8,8 @@ dfg.graph {
   %f = dfg.placeholder : () -> tensor<3x3x1x8xf32> loc("f")
   %dy = dfg.placeholder : () -> tensor<?x8x8x8xf32> loc("dy")
   // CHECK: %[[EACH:.*]] = dfg.reshape %[[F]], {{.*}} -> tensor<3x3x4x2xf32>
-  // CHECK: dfg.depthwise_conv_2d_native %[[X]], %[[EACH]] {control = ["before"], {{.*}}padding = "SAME"{{.*}}} {{.*}} -> tensor<?x8x8x8xf32> loc("y")
-  %y = dfg.conv_2d %x, %f {control = ["before"], strides = [1, 1, 1, 1], padding = "SAME", tf = {_XlaMustCompile = true}} : (tensor<?x8x8x4xf32>, tensor<3x3x1x8xf32>) -> tensor<?x8x8x8xf32> loc("y")
+  // CHECK: dfg.depthwise_conv_2d_native %[[X]], %[[EACH]] {control = ["dy"], {{.*}}padding = "SAME"{{.*}}} {{.*}} -> tensor<?x8x8x8xf32> loc("y")
+  %y = dfg.conv_2d %x, %f {control = ["dy"], strides = [1, 1, 1, 1], padding = "SAME", tf = {_XlaMustCompile = true}} : (tensor<?x8x8x4xf32>, tensor<3x3x1x8xf32>) -> tensor<?x8x8x8xf32> loc("y")
   %s = dfg.shape %x : (tensor<?x8x8x4xf32>) -> tensor<4xi32> loc("s")
   // CHECK: dfg.depthwise_conv_2d_native_backprop_input %{{.*}} -> tensor<?x8x8x4xf32> loc("dx")
   %dx = dfg.conv_2d_backprop_input %s, %f, %dy {strides = [1, 1, 1, 1], padding = "SAME", tf = {_XlaMustCompile = true}} : (tensor<4xi32>, tensor<3x3x1x8xf32>, tensor<?x8x8x8xf32>) -> tensor<?x8x8x4xf32> loc("dx")

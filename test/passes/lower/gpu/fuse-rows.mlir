@@ -112,7 +112,7 @@ drt.entry "late" {
   drt.fetch %scaled {name = "y", join = 0 : i32} : (tensor<8x8xf32>) -> ()
 }
 
-// CHECK: drt.kernel @[[KERNEL]](%[[IN:.*]]: memref<8x10xf32>, %{{.*}}: memref<8xi32>, %[[SHIFTED:.*]]: memref<8x10xf32>, %[[LOSS:.*]]: memref<8xf32>)
+// CHECK: drt.kernel @[[KERNEL]](%[[IN:.*]]: memref<8x10xf32>{{.*}}, %{{.*}}: memref<8xi32>{{.*}}, %[[SHIFTED:.*]]: memref<8x10xf32>{{.*}}, %[[LOSS:.*]]: memref<8xf32>{{.*}})
 // CHECK: %[[MAX:.*]] = memref.alloc() : memref<8xf32>
 // CHECK: %[[SUM:.*]] = memref.alloc() : memref<8xf32>
 // CHECK: linalg.generic {{.*}} outs(%[[MAX]] : memref<8xf32>)
