@@ -16,7 +16,8 @@ struct BatchNodes {
   /// What depends on the batch, by data: on more than its size, which is the same for all batches.
   llvm::DenseSet<mlir::Operation *> seeBatch;
   /// What runs once for all batches of an update: accumulated gradients, updates that see nothing of the batch (the
-  /// global step, a schedule; not the keys of random numbers), and what follows from either, by data or by control edges.
+  /// global step, a schedule; not the keys of random numbers), and what follows from either, by data or by control
+  /// edges.
   llvm::DenseSet<mlir::Operation *> runPerUpdate;
 };
 

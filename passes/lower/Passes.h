@@ -35,7 +35,8 @@ struct LowerToRuntimeOptions : public mlir::PassPipelineOptions<LowerToRuntimeOp
       *this, "max-memory",
       llvm::cl::desc("Bytes of a task's variables and arenas, for which values are computed again; 0: any"),
       llvm::cl::init(0)};
-  Option<std::string> precision{*this, "precision", llvm::cl::desc("Of products: fp32, bf16 or fp16, on devices tf32 too"),
+  Option<std::string> precision{*this, "precision",
+                                llvm::cl::desc("Of products: fp32, bf16 or fp16, on devices tf32 too"),
                                 llvm::cl::init("fp32")};
 };
 

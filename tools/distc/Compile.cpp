@@ -348,7 +348,7 @@ int compileOnce(Session &session, CompileOptions options) {
                         kWrongCommand);
   if (options.precision == "tf32" && !target->isDevice() && options.emit != "graphdef")
     return session.fail("--precision=tf32 is for GPUs' matrix units, --target=cuda; this target is " + target->name +
-                            ", whose products are fp32, bf16 or fp16",
+                            ", whose matmuls are fp32, bf16 or fp16",
                         kWrongCommand);
   if (options.emit == "ptx" && target->kernels != Target::Kernels::Cuda)
     return session.fail("--emit=ptx needs a target that has PTX, --target=cuda:sm_90; this one is " + target->name,

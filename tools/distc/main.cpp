@@ -105,7 +105,8 @@ void addCompile(CLI::App &app, CompileOptions &options) {
       ->allow_extra_args(false);
   addTarget(app, options);
   app.add_option("--precision", options.precision,
-                 "Of products and convolutions of float32: fp32 as they are; bf16 or fp16 of rounded operands, added up in float32; tf32 on GPUs' matrix units")
+                 "Of matmuls and convolutions of float32: fp32 as they are; bf16 or fp16 of rounded operands, added up "
+                 "in float32; tf32 on GPUs' matrix units")
       ->check(CLI::IsMember(distc::kPrecisions))
       ->capture_default_str();
   addNoInit(app, options);
