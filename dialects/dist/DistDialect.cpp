@@ -448,6 +448,8 @@ LogicalResult AllGatherSlicesOp::inferShapes(dfg::ShapeContext &context) {
 }
 
 LogicalResult AllGatherSlicesOp::verify() {
+  if (getShards() && getShards()->size() % 3 != 0)
+    return emitOpError() << "has " << getShards()->size() << " numbers of shards; three are one";
   if (failed(verifySlices(*this, getIndices().getType(), getValues().getType())))
     return failure();
   return failed(verifySlices(*this, getAllIndices().getType(), getAllValues().getType())) ? failure()

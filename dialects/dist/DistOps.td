@@ -297,9 +297,11 @@ def DIST_AllGatherSlicesOp : Op<DIST_Dialect, "all_gather_slices", [DIST_Collect
     ```mlir
     %i, %v = dist.all_gather_slices mean bucket 1 group 0 (%indices, %values) variable "embedding" : (tensor<?xi32>, tensor<?x32xf32>) -> (tensor<?xi32>, tensor<?x32xf32>)
     ```
+    `shards`, where workers own the table's rows, and nobody else needs their gradients: three numbers a shard, its first row, how many it has, and the worker. Rows go to who owns
+    them; elsewhere their places have the index -1 and zeros.
   }];
   let arguments = (ins DIST_ReductionAttr:$reduction, I32Attr:$bucket, I32Attr:$group, AnyTensor:$indices, AnyTensor:$values, StrAttr:$variable,
-                       DefaultValuedAttr<DIST_SpecAttr, "::distc::dist::Spec::Auto">:$spec);
+                       DefaultValuedAttr<DIST_SpecAttr, "::distc::dist::Spec::Auto">:$spec, OptionalAttr<DenseI64ArrayAttr>:$shards);
   let results = (outs AnyTensor:$all_indices, AnyTensor:$all_values);
   let assemblyFormat = [{
     $reduction `bucket` $bucket `group` $group ` ` `(` $indices `,` $values `)` `variable` $variable attr-dict `:` functional-type(operands, results)

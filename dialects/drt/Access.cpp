@@ -103,6 +103,9 @@ SmallVector<Access> PullRowsOp::getAccesses() {
   return {read(getIndices()),
           {.variable = getVariableAttr(), .byRuntime = true, .owner = static_cast<int64_t>(getOwner())}};
 }
+SmallVector<Access> PushRowsOp::getAccesses() { return {read(getIndices()), read(getValues())}; }
+bool PushRowsOp::meetsBefore() { return true; }
+bool PushRowsOp::meetsAfter() { return true; }
 bool PullRowsOp::meetsBefore() { return true; }
 bool PullRowsOp::meetsAfter() { return true; }
 

@@ -423,6 +423,21 @@ def DRT_PullRowsOp : DRT_Placed<"pull_rows", [DRT_Scope<"rows">, MemoryEffects<[
   let results = (outs DRT_Tensor:$rows);
   let assemblyFormat = "$variable `[` $indices `]` `from` $owner `bucket` $bucket attr-dict `:` functional-type(operands, results)";
 }
+def DRT_PushRowsOp : DRT_Placed<"push_rows", [DRT_Scope<"rows">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser,
+                                              DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
+  let hasVerifier = 1;
+  let summary = "Rows of all replicas, to the tasks that own them (drt_push_rows)";
+  let description = [{
+    All replicas of all tasks come here: a bucket of its own, which is started and waited for at once. The results have the rows of all replicas in their order; where a row's index is
+    in none of the shards that the task owns there is -1, and zeros. `shards`: the first row of each, how many it has, and its task.
+    ```mlir
+    %i, %v = drt.push_rows %ids, %rows of "table" to [0, 5, 0, 5, 4, 1] bucket 2 : (tensor<8xi32>, tensor<8x4xf32>) -> (tensor<16xi32>, tensor<16x4xf32>)
+    ```
+  }];
+  let arguments = !con((ins DRT_Tensor:$indices, DRT_Tensor:$values, StrAttr:$name, DenseI64ArrayAttr:$shards, I32Attr:$bucket), placed);
+  let results = (outs DRT_Tensor:$all_indices, DRT_Tensor:$all_values);
+  let assemblyFormat = "$indices `,` $values `of` $name `to` $shards `bucket` $bucket attr-dict `:` functional-type(operands, results)";
+}
 def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [DRT_Synchronizes, DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
   let summary = "This replica's gradients of a bucket are written";

@@ -601,6 +601,24 @@ int64_t SparseUpdateOp::getNumRows() {
   return countOf(getIndices()) / (getSorted() ? 2 : static_cast<int64_t>(getDepth()));
 }
 
+LogicalResult PushRowsOp::verify() {
+  Type element = typeOf(getIndices()).getElementType();
+  if (!element.isInteger(32) && !element.isInteger(64))
+    return emitOpError() << "has indices " << getIndices().getType() << "; they are of 32 or 64 bits";
+  if (getShards().empty() || getShards().size() % 3 != 0 || static_cast<int32_t>(getBucket()) < 0 ||
+      llvm::any_of(getShards(), [](int64_t number) { return number < 0; }))
+    return emitOpError("has a negative bucket, or shards that are not three numbers each, from 0 on");
+  const int64_t rows = countOf(getIndices());
+  if (rows == 0 || countOf(getValues()) % rows != 0 || countOf(getAllIndices()) % rows != 0 ||
+      countOf(getAllValues()) * rows != countOf(getValues()) * countOf(getAllIndices()) ||
+      typeOf(getAllIndices()).getElementType() != element ||
+      typeOf(getAllValues()).getElementType() != typeOf(getValues()).getElementType())
+    return emitOpError() << "joins " << getIndices().getType() << " and " << getValues().getType() << " to "
+                         << getAllIndices().getType() << " and " << getAllValues().getType()
+                         << "; they are rows of one length, of several replicas";
+  return success();
+}
+
 LogicalResult PullRowsOp::verify() {
   Type element = typeOf(getIndices()).getElementType();
   if (!element.isInteger(32) && !element.isInteger(64))

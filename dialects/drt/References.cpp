@@ -179,6 +179,13 @@ LogicalResult PullOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
+LogicalResult PushRowsOp::verifySymbolUses(SymbolTableCollection &) {
+  SmallVector<int64_t> owners;
+  for (size_t i = 2; i < getShards().size(); i += 3)
+    owners.push_back(getShards()[i]);
+  return verifyTasks(*this, owners);
+}
+
 LogicalResult PullRowsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   FailureOr<VariableOp> variable = findVariable(*this, getVariableAttr(), symbols);
   if (failed(variable))

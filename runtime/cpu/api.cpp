@@ -166,6 +166,13 @@ void drt_pull_rows(drt_replica *r, int32_t bucket, const void *indices, void *ro
     replica.escape();
 }
 
+void drt_push_rows(drt_replica *r, int32_t bucket, const void *indices, const void *values, void *all_indices,
+                   void *all_values) {
+  Replica &replica = Replica::of(r);
+  if (!replica.task().pushRows(replica, bucket, {indices, values, all_indices, all_values}))
+    replica.escape();
+}
+
 void drt_all_reduce_wait(drt_replica *r, int32_t bucket) {
   Replica &replica = Replica::of(r);
   if (!replica.task().waitBucket(replica, bucket))

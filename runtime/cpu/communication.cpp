@@ -110,6 +110,10 @@ void CpuTask::communicate(const drt_bucket &plan, Bucket &state, int64_t step) {
     const Span span(row, plan.name, "pull", step);
     return pullRows(plan, true);
   }
+  if (plan.kind == DRT_BUCKET_PUSH_ROWS) {
+    const Span span(row, plan.name, "push", step);
+    return pushRows(plan);
+  }
   // The replicas are done with their contributions, so replica 0's part of its
   // arena takes the sum: no buffer beside it, and updates read it where it lies.
   const Replica &first = *replicas_[0];
@@ -154,10 +158,21 @@ void CpuTask::pullRows(const drt_bucket &plan, bool asks) {
   std::vector<RowRequest> requests;
   for (int32_t i = 0; asks && i < config_.localReplicas; ++i)
     requests.push_back(replicas_[i]->pulled);
+  rowExchange_.pull(*communicator_, static_cast<int>(member.owner - 1), table, plan, replicasOfTasks(), requests);
+}
+
+void CpuTask::pushRows(const drt_bucket &plan) {
+  std::vector<RowPush> pushes;
+  for (int32_t i = 0; i < config_.localReplicas; ++i)
+    pushes.push_back(replicas_[i]->pushed);
+  rowExchange_.push(*communicator_, plan, replicasOfTasks(), pushes);
+}
+
+std::vector<int64_t> CpuTask::replicasOfTasks() const {
   std::vector<int64_t> replicas;
   for (const Layout::Task &task : layout_.tasks)
     replicas.push_back(task.replicas);
-  rowExchange_.pull(*communicator_, static_cast<int>(member.owner - 1), table, plan, replicas, requests);
+  return replicas;
 }
 
 void CpuTask::post(Job job) {

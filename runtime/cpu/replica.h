@@ -109,6 +109,7 @@ public:
   }
 
   RowRequest pulled; // what the replica asks for in drt_pull_rows
+  RowPush pushed;    // and what it gives in drt_push_rows
 
   const drt_entry *entry = nullptr; // that runs
   int64_t version = 0;              // of the variables that it pulled: updates that they have seen

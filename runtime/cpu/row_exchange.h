@@ -22,6 +22,15 @@ struct RowRequest {
   void *rows = nullptr;
 };
 
+/// What a replica gives: the bucket's `count` indices, and a row of values for each; and where those of all replicas
+/// shall be, as drt_push_rows says.
+struct RowPush {
+  const void *indices = nullptr;
+  const void *values = nullptr;
+  void *allIndices = nullptr;
+  void *allValues = nullptr;
+};
+
 inline int64_t indexOf(const drt_bucket &plan, const void *indices, int64_t i) {
   return plan.dtype == DRT_I64 ? static_cast<const int64_t *>(indices)[i] : static_cast<const int32_t *>(indices)[i];
 }
@@ -54,6 +63,12 @@ public:
   void pull(Communicator &communicator, int owner, const Table &table, const drt_bucket &plan,
             const std::vector<int64_t> &replicas, const std::vector<RowRequest> &requests);
 
+  /// A bucket of kind DRT_BUCKET_PUSH_ROWS. Every task calls it, with what its replicas give, which are replicas[t] in
+  /// task t. Tasks that own nothing receive nothing: every owner has the indices of all, and of each row's values only
+  /// the task that owns it.
+  void push(Communicator &communicator, const drt_bucket &plan, const std::vector<int64_t> &replicas,
+            const std::vector<RowPush> &pushes);
+
 private:
   void collect(const Table &table, const drt_bucket &plan, const std::vector<RowRequest> &requests);
 
@@ -62,7 +77,7 @@ private:
   // in the owner those of all tasks.
   std::vector<int64_t> asked_, wanted_;
   std::vector<int64_t> to_, from_;
-  std::vector<char> sent_, received_;
+  std::vector<char> sent_, received_, indices_;
 };
 
 } // namespace drt

@@ -387,6 +387,14 @@ bool CpuTask::pullRows(Replica &replica, int32_t index, const void *indices, voi
   return true;
 }
 
+bool CpuTask::pushRows(Replica &replica, int32_t index, const RowPush &push) {
+  if (!communicator_)
+    throw Error("rows are pushed within one task: an internal error", 70);
+  replica.pushed = push;
+  startBucket(replica, index);
+  return waitBucket(replica, index);
+}
+
 bool CpuTask::waitBucket(Replica &replica, int32_t index) {
   const drt_entry &entry = *replica.entry;
   Bucket &waited = bucket(entry, index);

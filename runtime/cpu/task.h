@@ -100,6 +100,7 @@ public:
   void startBucket(Replica &replica, int32_t bucket);
   /// False where the task failed meanwhile.
   bool pullRows(Replica &replica, int32_t bucket, const void *indices, void *rows);
+  bool pushRows(Replica &replica, int32_t bucket, const RowPush &push);
   bool waitBucket(Replica &replica, int32_t bucket);
   /// Whether other tasks have replicas whose memory this one does not reach.
   bool isApart() const { return communicator_ && !joint_; }
@@ -173,6 +174,8 @@ private:
   void gatherRows(const drt_bucket &plan);
   /// `asks`: whether this task's replicas do; else it only answers.
   void pullRows(const drt_bucket &plan, bool asks);
+  void pushRows(const drt_bucket &plan);
+  std::vector<int64_t> replicasOfTasks() const;
   Layout findLayout();
   bool needsLayout() const;
   /// Whether an entry asks other tasks for rows.

@@ -175,6 +175,8 @@ std::string wayText(const drt_program &program, const drt_bucket &bucket) {
   const std::string owners = ownersText(program, bucket) + (inPieces ? ", in pieces" : "");
   if (bucket.kind == DRT_BUCKET_PULL_ROWS)
     return "rows pulled from " + owners;
+  if (bucket.kind == DRT_BUCKET_PUSH_ROWS)
+    return "rows pushed to " + owners;
   if (bucket.kind == DRT_BUCKET_GATHER)
     return owners.empty() ? "gather" : "pulled from " + owners;
   std::string text = bucket.reduction == DRT_REDUCE_MEAN ? "mean" : "sum";
@@ -187,8 +189,11 @@ std::string wayText(const drt_program &program, const drt_bucket &bucket) {
   return text + (bucket.kind == DRT_BUCKET_REDUCE_SCATTER ? ", a share each" : algorithmText(program, bucket));
 }
 
-// Of a replica; of rows that are pulled all, which are fewer where some are equal.
+// Of a replica; of rows that are pulled all, which are fewer where some are equal; of those that are pushed each goes
+// to one task.
 int64_t bytesOf(const drt_program &program, const drt_bucket &bucket) {
+  if (bucket.kind == DRT_BUCKET_PUSH_ROWS)
+    return bucket.count * (dtypeSize(bucket.dtype) + bucket.members[0].columns);
   if (bucket.kind != DRT_BUCKET_PULL_ROWS)
     return bucket.count * dtypeSize(bucket.dtype);
   const drt_member &table = bucket.members[0];
@@ -215,7 +220,8 @@ std::string bucketsText(const drt_program &program, const drt_entry &entry) {
   for (int32_t i = 0; i < entry.num_buckets; ++i) {
     const drt_bucket &bucket = entry.buckets[i];
     std::string members;
-    for (int32_t m = 0; m < bucket.num_members; ++m)
+    // Shards of one table have its name.
+    for (int32_t m = 0; m < (bucket.kind == DRT_BUCKET_PUSH_ROWS ? 1 : bucket.num_members); ++m)
       members += (m ? ", " : "") + std::string(bucket.members[m].name);
     const bool isOfVariables = bucket.kind == DRT_BUCKET_GATHER || bucket.kind == DRT_BUCKET_PULL_ROWS;
     table.add({bucket.name, wayText(program, bucket), isOfVariables ? "" : dtypeName(bucket.dtype),

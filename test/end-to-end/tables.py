@@ -125,7 +125,7 @@ def held(folder, reference, strategy, servers, share):
     plan = must([program, "--plan", "--collectives=network"]).stdout
     figures = re.findall(r"variables +([\d.]+) MB", plan)
     found = [] if figures and all(float(figure) * 1e6 < (share + 0.01) * WHOLE for figure in figures) else [f"the plan says: {plan}"]
-    found += [f"'{text}' is not in the plan: {plan}" for text in ("rows pulled from worker:0", "in worker:1 alone") if text not in plan]
+    found += [f"'{text}' is not in the plan: {plan}" for text in ("rows pulled from worker:0", "rows pushed to worker:0, worker:1", "in worker:1 alone") if text not in plan]
     checkpoints = folder / f"checkpoints-{servers}"
     half, peaks = train(program, folder, "first", "--steps", STEPS // 2, "--checkpoint-dir", checkpoints, "--overwrite",
                         "--eval-data", folder / "feeds.npz", "--eval-every", STEPS // 2)

@@ -10,6 +10,7 @@
 #include "passes/distribute/strategy/AppliedStrategy.h"
 #include "passes/distribute/synchronize/OwnRows.h"
 #include "passes/distribute/synchronize/RawGradients.h"
+#include "passes/distribute/synchronize/RowsToOwners.h"
 #include "passes/distribute/synchronize/ShardedUpdates.h"
 #include "passes/distribute/synchronize/SparseGradients.h"
 #include "passes/distribute/synchronize/Synchronizer.h"
@@ -86,6 +87,8 @@ private:
       return failure();
     if (policies.replicas > 1 && !serves && (policies.hasShares || policies.hasOwners))
       shardUpdates(graph, policies, step);
+    if (policies.replicas > 1 && !serves && policies.hasOwners)
+      sendRowsToOwners(graph);
     if (policies.averagesDecay > 0 && failed(addVariableAverages(graph, policies, step)))
       return failure();
     numberBuckets(graph);

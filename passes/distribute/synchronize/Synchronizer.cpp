@@ -276,7 +276,7 @@ void Synchronizer::gather(Operation *after, const BucketKey &key, Value values) 
   }
   auto op = dist::AllGatherSlicesOp::create(builder, getLocation("all_gather_slices/" + llvm::Twine(buckets)),
                                             getRowsType(indices), getRowsType(rows), key.reduction, buckets, key.group,
-                                            indices, rows, gradient.variable, key.spec);
+                                            indices, rows, gradient.variable, key.spec, DenseI64ArrayAttr());
   ++buckets;
   joinedIndices[values] = op.getAllIndices();
   replace(values, op.getAllValues());

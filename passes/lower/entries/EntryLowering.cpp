@@ -139,7 +139,8 @@ std::pair<std::string, int64_t> getOrigin(Value indices) {
 void EntryLowering::notePadding(Operation *node) {
   // What a server takes its replicas have checked.
   auto take = llvm::dyn_cast<dist::TakeOp>(node);
-  bool makes = (take && take.getRows()) || node->hasAttr(dfg::kPaddingAttr) || node->hasTrait<dfg::FindsDistinct>() ||
+  auto slices = llvm::dyn_cast<dist::AllGatherSlicesOp>(node);
+  bool makes = (take && take.getRows()) || (slices && slices.getShards()) || node->hasAttr(dfg::kPaddingAttr) || node->hasTrait<dfg::FindsDistinct>() ||
                llvm::isa<dfg::ComputeAccidentalHitsOp, dist::OwnRowsOp>(node);
   if (makes || llvm::any_of(node->getOperands(), [&](Value operand) { return padded.contains(operand); }))
     padded.insert_range(node->getResults());

@@ -62,6 +62,8 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
     for (auto entry : module.getOps<dfg::FuncOp>())
       for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
         op.removeAttr(dist::kPlaceAttr);
+        if (auto slices = llvm::dyn_cast<dist::AllGatherSlicesOp>(op))
+          slices.removeShardsAttr();
         auto scatter = llvm::dyn_cast<dist::ReduceScatterOp>(op);
         auto gather = llvm::dyn_cast<dist::AllGatherVariablesOp>(op);
         if (scatter && scatter.getOwners())

@@ -68,6 +68,8 @@ private:
       waits.try_emplace(wait.getBucket(), position);
     else if (auto pull = dyn_cast<drt::PullRowsOp>(op))
       waits.try_emplace(pull.getBucket(), position);
+    else if (auto push = dyn_cast<drt::PushRowsOp>(op))
+      waits.try_emplace(push.getBucket(), position);
     else if (auto update = dyn_cast<drt::UpdateOp>(op); update && update.getBucket())
       reduced[*update.getBucket()].updates.push_back({update, position});
     if (auto access = dyn_cast<drt::AccessInterface>(op))

@@ -78,6 +78,19 @@ LogicalResult PlanBuilder::gatherSlices(dist::AllGatherSlicesOp node) {
   Value scaled = get(node.getValues());
   if (node.getReduction() == dist::Reduction::Mean)
     scaled = scaleRows(node.getLoc(), scaled, replicas);
+  if (node.getShards()) {
+    // A row that no shard has would reach nobody.
+    int64_t rows = 0;
+    for (size_t i = 0; i < node.getShards()->size(); i += 3)
+      rows = std::max(rows, (*node.getShards())[i] + (*node.getShards())[i + 1]);
+    if (failed(checkIndices(node, 0, rows)))
+      return failure();
+    auto push = drt::PushRowsOp::create(builder, node.getLoc(), *indices, *values, get(node.getIndices()), scaled,
+                                        node.getVariable(), *node.getShards(), startedBuckets++, DenseI64ArrayAttr());
+    set(node.getAllIndices(), push.getAllIndices());
+    set(node.getAllValues(), push.getAllValues());
+    return success();
+  }
   ArrayAttr names = builder.getStrArrayAttr(node.getVariable());
   SmallVector<std::pair<Value, RankedTensorType>> parts = {{get(node.getIndices()), *indices}, {scaled, *values}};
   int32_t first = startedBuckets;

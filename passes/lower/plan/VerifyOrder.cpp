@@ -177,10 +177,12 @@ private:
       return start(reduce.getBucket());
     if (auto gather = dyn_cast<drt::GatherStartOp>(op))
       return start(gather.getBucket());
-    if (auto pull = dyn_cast<drt::PullRowsOp>(op)) {
-      if (failed(start(pull.getBucket())))
+    auto push = dyn_cast<drt::PushRowsOp>(op);
+    if (auto pull = dyn_cast<drt::PullRowsOp>(op); pull || push) {
+      const int32_t bucket = pull ? pull.getBucket() : push.getBucket();
+      if (failed(start(bucket)))
         return failure();
-      buckets.find(pull.getBucket())->second.waited = true;
+      buckets.find(bucket)->second.waited = true;
       return success();
     }
     if (auto wait = dyn_cast<drt::AllReduceWaitOp>(op)) {

@@ -100,6 +100,32 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
   return success();
 }
 
+LogicalResult EntryConverter::convertPushRows(drt::PushRowsOp op) {
+  if (op.getBucket() != tables.buckets.size())
+    return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
+                                            << "; buckets are numbered in the order in which they start";
+  ConstantTables &constants = program.tables;
+  const int64_t count = countElements(op.getIndices());
+  const int64_t rowBytes = getTensorBytes(cast<RankedTensorType>(op.getValues().getType())) / count;
+  SmallVector<Attribute> members;
+  for (size_t i = 0; i < op.getShards().size(); i += 3)
+    members.push_back(
+        constants.structure({constants.string(op.getName()), constants.i64(op.getShards()[i]),
+                             constants.i64(op.getShards()[i + 1]), constants.i64(rowBytes), constants.i64(0),
+                             constants.i64(op.getShards()[i + 2] + 1), constants.i64(0), constants.i64(-1)}));
+  std::string name = "push " + std::to_string(op.getBucket());
+  std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
+  tables.buckets.push_back(
+      constants.structure({constants.string(name), constants.i32(DRT_BUCKET_PUSH_ROWS),
+                           constants.i32(getDtype(getElementType(op.getIndices()))), constants.i32(DRT_REDUCE_SUM),
+                           constants.i64(0), constants.i64(count), constants.i32(members.size()),
+                           constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
+                           constants.i32(DRT_ALL_REDUCE_AUTO), constants.i32(0)}));
+  callRuntime("drt_push_rows", {number32(op.getBucket()), address(op.getIndices()), address(op.getValues()),
+                                address(op.getAllIndices()), address(op.getAllValues())});
+  return success();
+}
+
 LogicalResult EntryConverter::convertPullRows(drt::PullRowsOp op) {
   if (op.getBucket() != tables.buckets.size())
     return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()

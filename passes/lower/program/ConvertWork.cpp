@@ -149,6 +149,7 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       })
       .Case([&](drt::GatherStartOp start) { return convertGather(start); })
       .Case([&](drt::PullRowsOp pull) { return convertPullRows(pull); })
+      .Case([&](drt::PushRowsOp push) { return convertPushRows(push); })
       .Case([&](drt::AccumulateOp op) { return convertAccumulate(op); })
       .Case([&](drt::AccumulatedOp op) { return convertAccumulated(op); })
       .Case([&](drt::AllReduceResultOp result) { return convertResult(result); })

@@ -78,6 +78,7 @@ private:
   llvm::LogicalResult convertResult(drt::AllReduceResultOp op);
   llvm::LogicalResult convertGather(drt::GatherStartOp op);
   llvm::LogicalResult convertPullRows(drt::PullRowsOp op);
+  llvm::LogicalResult convertPushRows(drt::PushRowsOp op);
   llvm::LogicalResult convertPull(drt::PullOp op);
   llvm::LogicalResult convertPush(drt::PushOp op);
   llvm::LogicalResult convertAccumulate(drt::AccumulateOp op);

@@ -204,7 +204,11 @@ enum {
   DRT_BUCKET_GATHER = 2, // shares of variables that the tasks have updated; no gradients
   // Rows of a variable that one task holds, its owner, for replicas of all tasks (drt_pull_rows): the bucket has the
   // `count` indices of a replica, `dtype`; its one member is the variable, in rows of `columns` elements.
-  DRT_BUCKET_PULL_ROWS = 4
+  DRT_BUCKET_PULL_ROWS = 4,
+  // Rows of all replicas go to the tasks that own them (drt_push_rows): the bucket has the `count` indices of a
+  // replica, `dtype`; each member is a shard, `count` rows from row `offset` on, of `owner`, and its `columns` are the
+  // bytes of a row of values.
+  DRT_BUCKET_PUSH_ROWS = 5
 };
 
 typedef struct drt_bucket {
@@ -772,6 +776,12 @@ void drt_barrier(drt_replica *);
 // no row gives zeros. Joins the replicas of the task as drt_barrier does. A row that a task's replicas name several
 // times comes once.
 void drt_pull_rows(drt_replica *, int32_t bucket, const void *indices, void *rows);
+
+// Rows of a sparse gradient, of all replicas in their order: starts the bucket, DRT_BUCKET_PUSH_ROWS, with the
+// replica's indices and rows, and returns when `all_indices` and `all_values` hold those of the shards that its task
+// owns. The places of others have the index -1, and zeros. Joins the replicas of the task as drt_barrier does.
+void drt_push_rows(drt_replica *, int32_t bucket, const void *indices, const void *values, void *all_indices,
+                   void *all_values);
 
 // ---- Parameter servers --------------------------------------------------------------------
 // Arrays are in the order of program->servers' tables, read before the call returns. In the entry "step", once each and

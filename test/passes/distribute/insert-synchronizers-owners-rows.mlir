@@ -19,7 +19,8 @@ module @owned attributes {dist.strategy = #dist.strategy<"">} {
     %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
     // CHECK: %[[SQUARE:.*]] = dfg.square %[[X]]
     %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
-    // CHECK: dist.all_gather_slices sum bucket 1 group 0 (%{{.*}}, %[[SQUARE]]) variable "table"
+    // Rows of its gradient go to the owner alone.
+    // CHECK: dist.all_gather_slices sum bucket 1 group 0 (%{{.*}}, %[[SQUARE]]) variable "table" {shards = array<i64: 0, 9, 1>}
     // CHECK: dfg.sparse_apply_adagrad {{.*}} {dist.place = #dist.place<"worker" 1>}
     dfg.sparse_apply_adagrad %table, %slot, %lr, %square, %ids : (!dfg.ref<tensor<9x4xf32>>, !dfg.ref<tensor<9x4xf32>>, tensor<f32>, tensor<?x4xf32>, tensor<?xi32>) -> ()
     // CHECK-NOT: dist.all_gather_variables
@@ -64,6 +65,7 @@ module @whole attributes {dist.strategy = #dist.strategy<"">} {
     // CHECK: dfg.resource_gather
     %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
     %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK-NOT: shards
     // CHECK: dfg.scatter_sub
     // CHECK-NOT: dist.place
     dfg.scatter_sub %table, %ids, %square : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
@@ -192,5 +194,55 @@ module @slot_of_a_fetch attributes {dist.strategy = #dist.strategy<"">} {
     }
     %value = dfg.read_variable %m : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32>
     %norm = dfg.l2_loss %value : (tensor<9x4xf32>) -> tensor<f32> loc("norm")
+  }
+}
+
+// -----
+
+// Rows are deduplicated, and each shard's chosen, before its owner adds them: shards in the order of their rows.
+// CHECK-LABEL: @shards
+module @shards attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
+  dfg.variable @front : tensor<5x4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
+  dfg.variable @back : tensor<4x4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server>}
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %given = dfg.placeholder : () -> tensor<?x4xf32>
+    %rate = dfg.placeholder : () -> tensor<f32>
+    %front = dfg.var_handle @front : !dfg.ref<tensor<5x4xf32>>
+    %back = dfg.var_handle @back : !dfg.ref<tensor<4x4xf32>>
+    %square = dfg.square %given : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK: dist.all_gather_slices {{.*}} {shards = array<i64: 0, 5, 1, 5, 4, 0>}
+    %distinct:2 = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
+    %count = dfg.size %distinct#0 : (tensor<?xi32>) -> tensor<i32>
+    %sums = dfg.unsorted_segment_sum %square, %distinct#1, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32>
+    %scaled = dfg.mul %sums, %rate : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+    %i0, %v0 = dist.own_rows 5 from 0 (%distinct#0, %scaled) : (tensor<?xi32>, tensor<?x4xf32>) -> (tensor<?xi32>, tensor<?x4xf32>)
+    %i1, %v1 = dist.own_rows 4 from 5 (%distinct#0, %scaled) : (tensor<?xi32>, tensor<?x4xf32>) -> (tensor<?xi32>, tensor<?x4xf32>)
+    dfg.scatter_sub %back, %i1, %v1 : (!dfg.ref<tensor<4x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+    dfg.scatter_sub %front, %i0, %v0 : (!dfg.ref<tensor<5x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
+  }
+}
+
+// -----
+
+// A norm over the rows of all replicas is everyone's: each needs all of them.
+// CHECK-LABEL: @clipped
+module @clipped attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "a" devices ["a:CPU:1"] replicas 1 from 1>]
+  dfg.variable @table : tensor<9x4xf32> {dist.place = #dist.place<"worker" 1>, trainable, dist.sync = #dist.sync<server>}
+  dfg.graph {
+    %ids = dfg.placeholder : () -> tensor<?xi32>
+    %given = dfg.placeholder : () -> tensor<?x4xf32>
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>>
+    %square = dfg.square %given : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK: dist.all_gather_slices
+    // CHECK-NOT: shards
+    %distinct:2 = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>)
+    %count = dfg.size %distinct#0 : (tensor<?xi32>) -> tensor<i32>
+    %sums = dfg.unsorted_segment_sum %square, %distinct#1, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32>
+    %norm = dfg.l2_loss %sums : (tensor<?x4xf32>) -> tensor<f32>
+    %clipped = dfg.mul %sums, %norm : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32>
+    dfg.scatter_sub %table, %distinct#0, %clipped : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> ()
   }
 }

@@ -72,3 +72,79 @@ TEST_CASE("every replica has the rows that it asks for, whoever holds the table"
     thread.join();
   CHECK(wrong == std::vector<int64_t>(static_cast<size_t>(tasks)));
 }
+
+TEST_CASE("rows go to who owns them, in the places that they have among those of all replicas") {
+  const int32_t tasks = GENERATE(1, 2, 3), dtype = GENERATE(DRT_I32, DRT_I64);
+  const int64_t count = GENERATE(1, 50);
+  const bool isSplit = GENERATE(false, true);
+  // Of a split table the last task has two shards, and where there are three one has none.
+  std::vector<drt_member> members;
+  if (isSplit)
+    members = {{"table", 0, 10, columns * 4, 0, tasks, 0, -1},
+               {"table", 10, 20, columns * 4, 0, 1, 0, -1},
+               {"table", 30, 7, columns * 4, 0, tasks, 0, -1}};
+  else
+    members = {{"table", 0, tableRows, columns * 4, 0, tasks, 0, -1}};
+  drt_bucket plan = planOf(members[0], dtype, count);
+  plan.kind = DRT_BUCKET_PUSH_ROWS;
+  plan.num_members = static_cast<int32_t>(members.size());
+  std::vector<int64_t> replicas;
+  std::vector<std::vector<int64_t>> indices; // of each replica
+  std::mt19937 random(7);
+  for (int32_t task = 0; task < tasks; ++task) {
+    replicas.push_back(1 + task);
+    for (int64_t r = 0; r < replicas.back(); ++r) {
+      indices.emplace_back(count);
+      for (int64_t &index : indices.back())
+        index = static_cast<int64_t>(random() % (tableRows + 1)) - 1; // -1 names none
+    }
+  }
+  const auto valueOf = [](size_t replica, int64_t i) { return static_cast<float>(1 + replica * 1000 + i); };
+  const auto ownerOf = [&](int64_t row) {
+    for (const drt_member &shard : members)
+      if (row >= shard.offset && row < shard.offset + shard.count)
+        return shard.owner - 1;
+    return int64_t{-1};
+  };
+  InProcessGroup group(tasks);
+  std::vector<int64_t> wrong(static_cast<size_t>(tasks));
+  std::vector<std::thread> threads;
+  for (int32_t t = 0; t < tasks; ++t)
+    threads.emplace_back([&, t] {
+      RowExchange exchange;
+      for (int round = 0; round < 2; ++round) {
+        size_t first = 0;
+        for (int32_t other = 0; other < t; ++other)
+          first += static_cast<size_t>(replicas[other]);
+        const auto own = static_cast<size_t>(replicas[t]), all = indices.size();
+        std::vector<std::vector<int32_t>> narrow(own), allNarrow(own, std::vector<int32_t>(all * count, 9));
+        std::vector<std::vector<int64_t>> allWide(own, std::vector<int64_t>(all * count, 9));
+        std::vector<std::vector<float>> values(own, std::vector<float>(count * columns)),
+            allValues(own, std::vector<float>(all * count * columns, 9));
+        std::vector<RowPush> pushes;
+        for (size_t r = 0; r < own; ++r) {
+          narrow[r].assign(indices[first + r].begin(), indices[first + r].end());
+          for (int64_t i = 0; i < count * columns; ++i)
+            values[r][i] = valueOf(first + r, i);
+          if (dtype == DRT_I64)
+            pushes.push_back({indices[first + r].data(), values[r].data(), allWide[r].data(), allValues[r].data()});
+          else
+            pushes.push_back({narrow[r].data(), values[r].data(), allNarrow[r].data(), allValues[r].data()});
+        }
+        exchange.push(group.member(t), plan, replicas, pushes);
+        for (size_t r = 0; r < own; ++r)
+          for (size_t from = 0; from < all; ++from)
+            for (int64_t i = 0; i < count; ++i) {
+              const size_t at = from * count + i;
+              const int64_t index = indices[from][i], got = dtype == DRT_I64 ? allWide[r][at] : allNarrow[r][at];
+              const bool isHere = ownerOf(index) == t;
+              wrong[t] += got != (isHere ? index : -1);
+              for (int64_t c = 0; c < columns; ++c)
+                wrong[t] += allValues[r][at * columns + c] != (isHere ? valueOf(from, i * columns + c) : 0);
+            }
+      }
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(wrong == std::vector<int64_t>(static_cast<size_t>(tasks)));
+}
