@@ -48,11 +48,30 @@ void collectVariables(Attribute attribute, SmallVectorImpl<StringRef> &names) {
 }
 
 struct Bucket {
-  drt::AllReduceStartOp reduce; // one of both
+  drt::AllReduceStartOp reduce; // one of these
   drt::GatherStartOp gather;
+  drt::PullRowsOp pull;
+  drt::PushRowsOp push;
+  SmallVector<int64_t> owners; // of the members; none: shares
 
-  int64_t getNumber() { return reduce ? reduce.getBucket() : gather.getBucket(); }
-  std::optional<ArrayRef<int64_t>> getOwners() { return reduce ? reduce.getOwners() : gather.getOwners(); }
+  explicit Bucket(Operation *op)
+      : reduce(dyn_cast<drt::AllReduceStartOp>(op)), gather(dyn_cast<drt::GatherStartOp>(op)),
+        pull(dyn_cast<drt::PullRowsOp>(op)), push(dyn_cast<drt::PushRowsOp>(op)) {
+    if (reduce)
+      owners.append(llvm::to_vector(reduce.getOwners().value_or(ArrayRef<int64_t>())));
+    else if (gather)
+      owners.append(llvm::to_vector(gather.getOwners().value_or(ArrayRef<int64_t>())));
+    else if (pull)
+      owners.push_back(pull.getOwner());
+    else if (push)
+      for (size_t i = 2; i < push.getShards().size(); i += 3)
+        owners.push_back(push.getShards()[i]);
+  }
+
+  explicit operator bool() { return reduce || gather || pull || push; }
+  int64_t getNumber() {
+    return reduce ? reduce.getBucket() : gather ? gather.getBucket() : pull ? pull.getBucket() : push.getBucket();
+  }
 };
 
 std::string getTypeName(Type element) {
@@ -232,10 +251,8 @@ private:
     int64_t count = 0;
     for (Operation &op : entry.getBody().front()) {
       next.push_back(count);
-      if (auto reduce = dyn_cast<drt::AllReduceStartOp>(op))
-        buckets.push_back({reduce, {}});
-      else if (auto gather = dyn_cast<drt::GatherStartOp>(op))
-        buckets.push_back({{}, gather});
+      if (Bucket bucket(&op); bucket)
+        buckets.push_back(bucket);
       if (!getScopeCategory(&op).empty())
         shown[&op] = count++;
     }
@@ -275,6 +292,21 @@ private:
         auto type = cast<RankedTensorType>(gradient.getType());
         members.push_back({name.getValue(), getTensorBytes(type), type.getElementType()});
       }
+    } else if (bucket.pull) {
+      auto type = cast<RankedTensorType>(bucket.pull.getRows().getType());
+      members.push_back({bucket.pull.getVariable(), getTensorBytes(type), type.getElementType()});
+    } else if (bucket.push) {
+      // Which rows a batch has nobody knows before: as if each were as often there.
+      ArrayRef<int64_t> shards = bucket.push.getShards();
+      int64_t rows = 0;
+      for (size_t i = 1; i < shards.size(); i += 3)
+        rows += shards[i];
+      auto type = cast<RankedTensorType>(bucket.push.getValues().getType());
+      for (size_t i = 1; i < shards.size(); i += 3)
+        members.push_back({bucket.push.getName(),
+                           static_cast<int64_t>(static_cast<double>(getTensorBytes(type)) *
+                                                static_cast<double>(shards[i]) / static_cast<double>(rows)),
+                           type.getElementType()});
     } else {
       for (auto symbol : bucket.gather.getVariables().getAsRange<FlatSymbolRefAttr>()) {
         drt::VariableOp variable = variables[numbers.lookup(symbol.getValue())];
@@ -289,8 +321,10 @@ private:
 
   static StringRef getKind(Bucket bucket) {
     auto reduce = bucket.reduce;
+    if (bucket.pull || bucket.push)
+      return bucket.pull ? "pull_rows" : "push_rows";
     if (!reduce)
-      return bucket.getOwners() ? "pull" : "gather";
+      return bucket.owners.empty() ? "gather" : "pull";
     if (reduce.getGather())
       return "gather_rows";
     return reduce.getOwners() ? "push" : reduce.getScatter() ? "reduce_scatter" : "all_reduce";
@@ -326,8 +360,8 @@ private:
             row.object([&] {
               row.attribute("name", toJsonText(member.name));
               row.attribute("bytes", member.bytes);
-              if (auto owners = bucket.getOwners())
-                row.attribute("owner", (*owners)[i]);
+              if (!bucket.owners.empty())
+                row.attribute("owner", bucket.owners[i]);
             });
         });
       });
@@ -369,13 +403,24 @@ private:
       for (int64_t to = 0; to < n; ++to) {
         int64_t bytes = 0;
         for (auto [i, member] : llvm::enumerate(members)) {
-          if (auto owners = bucket.getOwners())
-            bytes += (*owners)[i] == (bucket.reduce ? to : from) ? member.bytes : 0;
+          if (bucket.pull)
+            bytes += bucket.owners[i] == from ? member.bytes * tasks[to].numReplicas : 0;
+          else if (bucket.push)
+            bytes += bucket.owners[i] == to ? member.bytes * tasks[from].numReplicas : 0;
+          else if (!bucket.owners.empty())
+            bytes += bucket.owners[i] == (bucket.reduce ? to : from) ? member.bytes : 0;
           else if (bucket.reduce && bucket.reduce.getGather())
             bytes += member.bytes * tasks[from].numReplicas;
           else // A share of each member for every replica.
             bytes += member.bytes * tasks[bucket.reduce ? to : from].numReplicas / replicas;
         }
+        // Which rows they are: each task asks an owner for them, and every owner is told those that are pushed.
+        auto indices = [](Value value) { return getTensorBytes(cast<RankedTensorType>(value.getType())); };
+        if (bucket.pull && bucket.owners.front() == to)
+          bytes +=
+              8 * tasks[from].numReplicas * cast<RankedTensorType>(bucket.pull.getIndices().getType()).getNumElements();
+        if (bucket.push && llvm::is_contained(bucket.owners, to))
+          bytes += tasks[from].numReplicas * indices(bucket.push.getIndices());
         writeMessage(bucket, from, to, bytes);
       }
   }

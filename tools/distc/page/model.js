@@ -27,7 +27,7 @@ const maxOf = (items, of = item => item, least = 0) => items.reduce((most, item)
 
 const kinds = {
   all_reduce: "all-reduce", reduce_scatter: "reduce-scatter", gather: "gather of shares", gather_rows: "gather of rows",
-  push: "push to servers", pull: "pull from servers",
+  push: "push to servers", pull: "pull from servers", push_rows: "rows pushed to owners", pull_rows: "rows pulled from owners",
 };
 const categories = ["kernel", "matmul", "conv", "pool", "random", "rows", "routine", "copy", "update", "accumulate", "all_reduce", "server"];
 const categoryName = category => category.replace("_", "-");
@@ -124,12 +124,14 @@ function schedule(entry) {
     operation.begin = now;
     now += operation.us;
     const bucket = entry.bucketByNumber.get(operation.bucket);
-    if (bucket && /_start$/.test(operation.operation)) {
+    if (bucket && /_(start|rows)$/.test(operation.operation)) {
       const n = plan.tasks.length, all = bucket.kind === "all_reduce";
       const seconds = n > 1 ? bucket.bytes * (all ? 2 * (n - 1) / n : 1) / assumed.sent_bytes_per_s : bucket.bytes * plan.replicas / assumed.memory_bytes_per_s;
       bucket.begin = Math.max(now, free);
       free = bucket.end = bucket.begin + seconds * 1e6;
-    } else if (bucket && /_wait$/.test(operation.operation))
+    }
+    // Rows are waited for where they are asked for.
+    if (bucket && /_(wait|rows)$/.test(operation.operation))
       now = Math.max(now, bucket.end);
     operation.end = now;
   }
