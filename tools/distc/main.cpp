@@ -9,6 +9,7 @@
 #include "tools/distc/Options.h"
 #include "tools/distc/checkpoint_command.h"
 #include "tools/distc/command_pages.h"
+#include "tools/distc/launch_command.h"
 #include "llvm/Support/raw_ostream.h"
 #include <cstring>
 #include <iostream>
@@ -142,9 +143,11 @@ int wrongCommandStatus(const CLI::App &app, const CLI::ParseError &error) {
 } // namespace
 
 int main(int argc, char **argv) {
-  // `checkpoint` has a command line of its own.
+  // These have command lines of their own.
   if (argc > 1 && std::strcmp(argv[1], "checkpoint") == 0)
     return distc::checkpointCommand(argc - 1, argv + 1);
+  if (argc > 1 && std::strcmp(argv[1], "launch") == 0)
+    return distc::launchCommand(argc - 1, argv + 1);
 
   CLI::App app("distc compiles a training graph and a distribution strategy to one distributed executable", "distc");
   app.set_version_flag("--version", "distc " DISTC_VERSION);
@@ -214,6 +217,12 @@ int main(int argc, char **argv) {
   distc::CheckpointArguments ofCheckpoint; // for help; checkpointCommand has its own
   distc::declareCheckpointCommand(
       *app.add_subcommand("checkpoint", "List, compare and convert TensorFlow's checkpoints"), ofCheckpoint);
+
+  distc::LaunchArguments ofLaunch;
+  distc::declareLaunchCommand(
+      *app.add_subcommand("launch",
+                          "Start an executable's tasks on several hosts, over ssh: distc launch PROGRAM ... -- FLAGS"),
+      ofLaunch);
 
   std::string shell;
   CLI::App *completion = app.add_subcommand("completion", "Print the completion script of a shell");
