@@ -555,6 +555,8 @@ def DistFormTableUpdates : Pass<"dist-form-table-updates", "mlir::ModuleOp"> {
     slots are then. Where a server holds the table, that expression becomes the rule of a `dist.update` of the table and its slots, which leaves the slots as they are,
     and a decay one of the slot. So slots are split as the table is, and whoever owns a shard of it needs nothing of the others'.
 
+    Where rows are added to the table that are computed of rows of its slots (tf_keras' RMSprop, Adamax, Nadam), the update has these slots too, and their rows are read of the variables.
+
     The expression may read slots of the table's type that the step writes by assignments and by rows alone, scalars and constants; anything else leaves all as it is.
 
     Before:

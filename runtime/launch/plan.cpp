@@ -223,7 +223,8 @@ std::string bucketsText(const drt_program &program, const drt_entry &entry) {
     // Shards of one table have its name.
     for (int32_t m = 0; m < (bucket.kind == DRT_BUCKET_PUSH_ROWS ? 1 : bucket.num_members); ++m)
       members += (m ? ", " : "") + std::string(bucket.members[m].name);
-    const bool isOfVariables = bucket.kind == DRT_BUCKET_GATHER || bucket.kind == DRT_BUCKET_PULL_ROWS;
+    const bool isOfVariables =
+        bucket.kind == DRT_BUCKET_GATHER || bucket.kind == DRT_BUCKET_PULL_ROWS || bucket.kind == DRT_BUCKET_PUSH_ROWS;
     table.add({bucket.name, wayText(program, bucket), isOfVariables ? "" : dtypeName(bucket.dtype),
                bytesText(bytesOf(program, bucket)), members});
   }

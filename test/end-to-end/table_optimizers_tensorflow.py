@@ -12,7 +12,7 @@ from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, re
 
 ROWS, WIDTH, BATCH, STEPS = 40, 3, 8, 5
 # Rules that read rows of a slot: every task has all of it.
-WHOLE = ("keras RMSprop", "keras Adamax", "keras Nadam")
+WHOLE = ()
 
 
 def optimizers(tf1, keras):

@@ -185,9 +185,11 @@ private:
       return;
     Operation *op = written->second.front();
     auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
-    if (!update || update.getIndicesOperand() >= 0 || update.getWrittenOperands().size() != 1 ||
+    if (!update || update.getWrittenOperands().size() != 1 ||
         !llvm::all_of(op->getResults(), [](Value result) { return result.use_empty(); }))
       return;
+    if (update.getIndicesOperand() >= 0)
+      return formRows(update, type);
     int gradient = update.getGradientOperand();
     if (llvm::isa<dfg::AssignAddOp, dfg::AssignSubOp>(op))
       gradient = 1;
@@ -237,6 +239,130 @@ private:
     for (auto &[assign, decay] : decays)
       makeUpdate(assign, assign->getOperand(0), 1, decay);
     ofTables.insert(slots.begin(), slots.end());
+    ofTables.insert(table.getSymNameAttr());
+  }
+
+  // ---- Rows that are computed of rows of slots ----
+
+  /// The slot of which a node reads rows along the first axis, as it is where the node runs; null of others.
+  StringAttr findSlotOfRows(Operation *op, RankedTensorType type) {
+    Value source;
+    Operation *from = op;
+    if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(op); gather && gather.getBatchDims() == 0)
+      source = gather.getHandle();
+    if (auto gather = llvm::dyn_cast<dfg::GatherV2Op>(op); gather && gather.getBatchDims() == 0) {
+      auto axis = gather.getAxis().getDefiningOp<dfg::ConstOp>();
+      auto number = axis ? llvm::dyn_cast<DenseIntElementsAttr>(axis.getValue()) : DenseIntElementsAttr();
+      Value value = op->getOperand(0);
+      while (value.getDefiningOp<dfg::IdentityOp>() && !dfg::isHandle(value.getType()))
+        value = value.getDefiningOp()->getOperand(0);
+      auto read = value.getDefiningOp<dfg::ReadVariableOp>();
+      if (read && number && number.size() == 1 && (*number.begin()).isZero()) {
+        source = read.getHandle();
+        from = read;
+      }
+    }
+    auto handle = source ? dfg::getVariableHandle(source) : dfg::VarHandleOp();
+    StringAttr name = handle ? handle.getVariableAttr().getAttr() : StringAttr();
+    return name && isSlot(name, type) && isUnwritten(name, from, op) ? name : StringAttr();
+  }
+
+  /// Rows are added to the table that are computed of rows of its slots (tf_keras' RMSprop): the update has these as
+  /// slots of its own, which it leaves as they are, and their rows are read of the variables.
+  void formRows(dfg::UpdateInterface update, RankedTensorType type) {
+    Operation *op = update;
+    const bool subtracts = llvm::isa<dfg::ScatterSubOp>(op);
+    Value indices = op->getOperand(update.getIndicesOperand()), rows = op->getOperand(update.getGradientOperand());
+    Value distinct = indices;
+    while (distinct.getDefiningOp<dfg::IdentityOp>())
+      distinct = distinct.getDefiningOp()->getOperand(0);
+    Operation *unique = distinct.getDefiningOp();
+    // The rule of rows holds for those that are named once.
+    if ((!subtracts && !llvm::isa<dfg::ScatterAddOp>(op)) || !unique || !unique->hasTrait<dfg::FindsDistinct>() ||
+        distinct != unique->getResult(0))
+      return;
+    llvm::SetVector<Operation *> above;
+    llvm::MapVector<Operation *, StringAttr> gathers;
+    llvm::SetVector<Attribute> slots;
+    SmallVector<Value> pending = {rows};
+    while (!pending.empty()) {
+      Operation *def = pending.pop_back_val().getDefiningOp();
+      if (!def || def == unique || !step.contains(def) || !above.insert(def))
+        continue;
+      if (StringAttr slot = findSlotOfRows(def, type)) {
+        gathers[def] = slot;
+        slots.insert(slot);
+      } else if (llvm::isa<dfg::ScalarInterface, dfg::IdentityOp>(def)) {
+        pending.append(def->operand_begin(), def->operand_end());
+      }
+    }
+    SmallVector<std::pair<Operation *, Expression>> decays;
+    for (size_t i = 0; i < slots.size(); ++i)
+      for (Operation *writer : writers[llvm::cast<StringAttr>(slots[i]).getValue()]) {
+        if (!llvm::isa<dfg::AssignOp>(writer))
+          continue;
+        absorbed.clear();
+        Expression decay;
+        if (!collect(writer->getOperand(1), type, writer, decay))
+          return;
+        for (const auto &[name, handle] : decay.handles)
+          slots.insert(name);
+        for (Operation *each : absorbed)
+          decay.nodes.insert(each);
+        decays.push_back({writer, std::move(decay)});
+      }
+    if (slots.empty())
+      return;
+    SmallVector<Value> inputs = {op->getOperand(update.getWrittenOperands().front())};
+    for (Attribute slot : slots) {
+      Operation *writer = writers[llvm::cast<StringAttr>(slot).getValue()].front();
+      Value handle = writer->getOperand(llvm::cast<dfg::UpdateInterface>(writer).getWrittenOperands().front());
+      if (!handle.getDefiningOp()->isBeforeInBlock(op))
+        return;
+      inputs.push_back(handle);
+    }
+    for (auto [gather, slot] : gathers)
+      if (llvm::isa<dfg::GatherV2Op>(gather)) {
+        builder.setInsertionPoint(gather);
+        Value source = gather->getOperand(0);
+        while (!dfg::isHandle(source.getType())) {
+          unused.insert(source.getDefiningOp());
+          source = source.getDefiningOp()->getOperand(0);
+        }
+        auto direct =
+            dfg::ResourceGatherOp::create(builder, gather->getLoc(), TypeRange{gather->getResult(0).getType()},
+                                          ValueRange{source, gather->getOperand(1)});
+        llvm::SetVector<Attribute> control;
+        control.insert_range(dfg::getControl(gather));
+        control.insert_range(dfg::getControl(gather->getOperand(0).getDefiningOp()));
+        if (!control.empty())
+          direct->setAttr(dfg::kControlAttr, builder.getArrayAttr(control.getArrayRef()));
+        numbers[direct] = numbers.lookup(gather);
+        gather->getResult(0).replaceAllUsesWith(direct->getResult(0));
+        gather->erase();
+      }
+    rows = op->getOperand(update.getGradientOperand());
+    inputs.append({rows, indices});
+    builder.setInsertionPoint(op);
+    auto made = dist::UpdateOp::create(builder, op->getLoc(), inputs, /*has_gradient=*/true, /*has_indices=*/true);
+    if (Attribute control = op->getAttr(dfg::kControlAttr))
+      made->setAttr(dfg::kControlAttr, control);
+    Block *rule = &made.getRule().emplaceBlock();
+    SmallVector<Type> elements(slots.size() + 2, type.getElementType());
+    rule->addArguments(elements, SmallVector<Location>(elements.size(), builder.getUnknownLoc()));
+    builder.setInsertionPointToStart(rule);
+    dfg::ScalarBuilder s(builder, builder.getUnknownLoc());
+    Value old = rule->getArgument(0), row = rule->getArgument(slots.size() + 1);
+    SmallVector<Value> yielded = {subtracts ? s.sub(old, row) : s.add(old, row)};
+    for (size_t i = 0; i < slots.size(); ++i)
+      yielded.push_back(rule->getArgument(1 + i));
+    dist::YieldOp::create(builder, s.loc, yielded);
+    numbers[made] = numbers.lookup(op);
+    op->erase();
+    for (auto &[assign, decay] : decays)
+      makeUpdate(assign, assign->getOperand(0), 1, decay);
+    ofTables.insert_range(slots);
+    ofTables.insert(dfg::getVariableHandle(inputs.front()).getVariableAttr().getAttr());
   }
 
   /// The assignment, of a value that is `expression`, as an update that writes the slots as they are.
@@ -331,15 +457,15 @@ private:
       update->setAttr(dfg::kControlAttr, builder.getArrayAttr(control.getArrayRef()));
   }
 
-  /// The expressions, and reads of slots, where nothing needs their values. What waited for one waits for what that
-  /// did.
+  /// The expressions, and reads of tables and slots, where nothing needs their values. What waited for one waits for
+  /// what that did.
   void removeUnused() {
     llvm::DenseMap<Attribute, SmallVector<Operation *>> waiting;
     for (Operation &op : block)
       for (Attribute name : dfg::getControl(&op))
         waiting[name].push_back(&op);
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
-      if (!op.use_empty() || endpoints.contains(dfg::getNodeName(&op)) || (!unused.contains(&op) && !readsSlot(&op)))
+      if (!op.use_empty() || endpoints.contains(dfg::getNodeName(&op)) || (!unused.contains(&op) && !readsTable(&op)))
         continue;
       llvm::SetVector<Attribute> before;
       before.insert_range(dfg::getControl(&op));
@@ -364,7 +490,7 @@ private:
     }
   }
 
-  bool readsSlot(Operation *op) const {
+  bool readsTable(Operation *op) const {
     auto read = llvm::dyn_cast<dfg::ReadVariableOp>(op);
     auto handle = read ? dfg::getVariableHandle(read.getHandle()) : dfg::VarHandleOp();
     return handle && step.contains(op) && ofTables.contains(handle.getVariableAttr().getAttr());
@@ -380,7 +506,7 @@ private:
   llvm::StringMap<SmallVector<Operation *>> writers;
   llvm::SetVector<Operation *> absorbed; // views of what variables are
   llvm::DenseSet<Operation *> unused;
-  llvm::DenseSet<Attribute> ofTables; // slots of those that were formed
+  llvm::DenseSet<Attribute> ofTables; // those whose updates were formed, and their slots
 };
 
 struct DistFormTableUpdates : public impl::DistFormTableUpdatesBase<DistFormTableUpdates> {

@@ -158,9 +158,10 @@ private:
       if (!candidate.owner)
         return "its gradient is sparse";
       candidate.isTable = true;
-    } else if (candidate.owner) {
+    }
+    if (candidate.owner) {
       candidate.ofSlots = findSlotUpdates(update);
-      candidate.isTable = !candidate.ofSlots.empty();
+      candidate.isTable |= !candidate.ofSlots.empty();
     }
     dfg::VariableOp variable = variables.lookup(candidate.variable);
     auto type = variable ? llvm::dyn_cast<RankedTensorType>(variable.getType()) : RankedTensorType();
@@ -274,7 +275,7 @@ private:
   }
 
   /// A node that needs the whole slot; savers, views and initializers do not.
-  Operation *findReader(llvm::StringRef slot, const Candidate &candidate) {
+  Operation *findReader(llvm::StringRef slot, Candidate &candidate) {
     for (Operation *user : users[slot]) {
       // A share's type is another than the whole's, also where nothing runs.
       if (user == candidate.update || llvm::is_contained(candidate.ofSlots, user) ||
@@ -284,6 +285,12 @@ private:
         continue;
       if (llvm::isa<dfg::OpaqueOp>(user) && !isInStepAsKnown(user))
         continue;
+      // Rows of a table's slot the owner is asked for.
+      if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(user);
+          gather && candidate.isTable && gather.getBatchDims() == 0 && !init.contains(user)) {
+        candidate.gathers.push_back(user);
+        continue;
+      }
       if (!llvm::isa<dfg::ReadVariableOp>(user))
         return user;
       SmallVector<Operation *> pending = {user};

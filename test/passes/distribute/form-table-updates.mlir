@@ -224,3 +224,64 @@ module @fetched attributes {dist.strategy = #dist.strategy<"">} {
     dfg.group {control = ["sub", "now"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// Rows that are added to the table are computed of rows of a slot, which decays as a whole: the slot is the update's, and its rows are read of the variable.
+// CHECK-LABEL: @of_rows
+module @of_rows attributes {dist.strategy = #dist.strategy<"">} {
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<server>}
+  dfg.variable @rms : tensor<9x4xf32>
+  dfg.graph attributes {train_op = "train"} {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %rows = dfg.placeholder : () -> tensor<?x4xf32> loc("rows")
+    %beta = dfg.const dense<0.9> : tensor<f32> : tensor<f32> loc("beta")
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")
+    %rms = dfg.var_handle @rms : !dfg.ref<tensor<9x4xf32>> loc("rms")
+    // CHECK: %[[UNIQUE:.*]]:2 = dfg.unique
+    %unique:2 = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("unique")
+    %old = dfg.read_variable %rms : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32> loc("old")
+    %decayed = dfg.mul %old, %beta : (tensor<9x4xf32>, tensor<f32>) -> tensor<9x4xf32> loc("decayed")
+    // CHECK: dist.update %[[RMS:[^ ]*]] : !dfg.ref<tensor<9x4xf32>>
+    dfg.assign %rms, %decayed : (!dfg.ref<tensor<9x4xf32>>, tensor<9x4xf32>) -> () loc("rms/decay")
+    dfg.scatter_add %rms, %unique#0, %rows {control = ["rms/decay"]} : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("rms/add")
+    %now = dfg.read_variable %rms {control = ["rms/add"]} : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32> loc("now")
+    // CHECK-NOT: dfg.read_variable
+    // CHECK: %[[SLICE:.*]] = dfg.resource_gather %[[RMS]], %[[UNIQUE]]#0 {control = ["rms/add"]}
+    %slice = dfg.gather_v2 %now, %unique#0, %axis : (tensor<9x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("slice")
+    // CHECK: %[[STEP:.*]] = dfg.mul %{{.*}}, %[[SLICE]]
+    %step = dfg.mul %rows, %slice : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("step")
+    // CHECK: dist.update %{{.*}}, %[[RMS]], %[[STEP]], %[[UNIQUE]]#0 {has_gradient, has_indices}
+    // CHECK-NEXT: ^bb0(%[[TABLE:.*]]: f32 {{.*}}, %[[SLOT:.*]]: f32 {{.*}}, %[[ROW:.*]]: f32
+    // CHECK: %[[NEW:.*]] = arith.addf %[[TABLE]], %[[ROW]]
+    // CHECK: dist.yield %[[NEW]], %[[SLOT]]
+    dfg.scatter_add %table, %unique#0, %step : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("add")
+    // What is read of the table for nobody does not keep it whole.
+    %after = dfg.read_variable %table {control = ["add"]} : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32> loc("after")
+    // CHECK: dfg.group {control = ["add"]}
+    dfg.group {control = ["after"]} : () -> () loc("train")
+  }
+}
+
+// -----
+
+// Of rows that may be named twice it is not known what the slot's rows are where each is added.
+// CHECK-LABEL: @not_distinct
+module @not_distinct attributes {dist.strategy = #dist.strategy<"">} {
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<server>}
+  dfg.variable @rms : tensor<9x4xf32>
+  dfg.graph attributes {train_op = "train"} {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %rows = dfg.placeholder : () -> tensor<?x4xf32> loc("rows")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")
+    %rms = dfg.var_handle @rms : !dfg.ref<tensor<9x4xf32>> loc("rms")
+    dfg.scatter_add %rms, %ids, %rows : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("rms/add")
+    %slice = dfg.resource_gather %rms, %ids {control = ["rms/add"]} : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("slice")
+    %step = dfg.mul %rows, %slice : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("step")
+    // CHECK: dfg.scatter_add
+    // CHECK-NOT: dist.update
+    // CHECK: dfg.scatter_add
+    dfg.scatter_add %table, %ids, %step : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("train")
+  }
+}
