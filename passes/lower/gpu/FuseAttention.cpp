@@ -164,6 +164,7 @@ private:
 struct Attention {
   drt::MatmulOp scores, output;
   double scale = 1;
+  Node power = 0, sum = 0;                          // exponentials, and their sum
   std::optional<ScoreExpressions::Expression> bias; // a leaf
   drt::MatmulOp probabilityGrad, valueGrad, queryGrad, keyGrad;
 
@@ -211,6 +212,8 @@ private:
     const ScoreExpressions::Expression shifted = expressions[power.operands[0]];
     if (shifted.kind != Kind::Subtract)
       return false;
+    found.power = ratio.operands[0];
+    found.sum = ratio.operands[1];
     const Node score = shifted.operands[0];
     const ScoreExpressions::Expression maximum = expressions[shifted.operands[1]];
     if (maximum.kind != Kind::RowMaximum || maximum.operands[0] != score)
@@ -302,7 +305,7 @@ private:
       found.valueGrad = product;
       return true;
     }
-    drt::MatmulOp probabilityGrad = matchScoreGradient(left, probability, found);
+    drt::MatmulOp probabilityGrad = matchScoreGradient(left, found);
     if (!probabilityGrad || (found.probabilityGrad && found.probabilityGrad != probabilityGrad))
       return false;
     if (!found.probabilityGrad) {
@@ -317,32 +320,34 @@ private:
     return true;
   }
 
-  /// Of scale * p * (g - sum p g): the product g, of the output's gradient and the value.
-  drt::MatmulOp matchScoreGradient(Node node, Node probability, Attention &found) {
+  /// Of scale * p * (g - sum p g), with p = e / s: the product g, of the output's gradient and the value.
+  drt::MatmulOp matchScoreGradient(Node node, Attention &found) {
     const Polynomial terms = expressions.expand(node);
     if (terms.size() != 2)
       return {};
-    Node gradient = 0, sum = 0;
-    unsigned gradients = 0, sums = 0;
-    for (auto &[factors, times] : terms) {
-      if (factors.size() != 2 || !llvm::is_contained(factors, probability))
-        return {};
-      const Node other = factors[0] == probability ? factors[1] : factors[0];
-      const bool isSum = expressions[other].kind == Kind::RowSum;
-      (isSum ? sum : gradient) = other;
-      (isSum ? sums : gradients) += 1;
-      const double expected = isSum ? -found.scale : found.scale;
-      if (std::abs(times - expected) > 1e-6 * std::abs(expected))
-        return {};
-    }
-    drt::MatmulOp product = gradients == 1 && sums == 1 ? getProduct(gradient) : drt::MatmulOp();
-    std::vector<Node> summed = {probability, gradient};
-    llvm::sort(summed);
-    if (!isPlain(product) || product.getTransposeA() || !product.getTransposeB() ||
-        product.getB() != found.output.getB() ||
-        expressions.expand(expressions[sum].operands[0]) != Polynomial{{summed, 1.0}})
-      return {};
-    return product;
+    const Node inverse = getInverseOfSum(found);
+    for (auto &[factors, times] : terms)
+      for (Node gradient : factors) {
+        drt::MatmulOp product = getProduct(gradient);
+        if (!isPlain(product) || product.getTransposeA() || !product.getTransposeB() ||
+            product.getB() != found.output.getB())
+          continue;
+        std::vector<Node> whole = {found.power, inverse, gradient};
+        std::vector<Node> dot = {found.power, inverse, inverse, expressions.getRowSum({found.power, gradient})};
+        llvm::sort(whole);
+        llvm::sort(dot);
+        if (isFactor(terms, whole, found.scale) && isFactor(terms, dot, -found.scale))
+          return product;
+      }
+    return {};
+  }
+
+  /// As the sum's node is where it is multiplied out.
+  Node getInverseOfSum(Attention &found) { return expressions.getInverse(expressions.getRowSum({found.power})); }
+
+  static bool isFactor(const Polynomial &terms, const std::vector<Node> &product, double expected) {
+    auto term = terms.find(product);
+    return term != terms.end() && std::abs(term->second - expected) <= 1e-6 * std::abs(expected);
   }
 
   /// Adds the products that element-wise work and sums of rows lead to from `value`; false where anything else is.

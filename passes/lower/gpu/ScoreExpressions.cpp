@@ -150,6 +150,8 @@ auto ScoreExpressions::getReduction(linalg::GenericOp op) -> std::optional<Node>
   const Value in = op.getBody()->getArgument(0), out = op.getBody()->getArgument(1);
   if (!llvm::is_contained(step->getOperands(), in) || !llvm::is_contained(step->getOperands(), out))
     return std::nullopt;
+  if (isa<arith::AddFOp>(step) && *start == 0 && op.getStaticLoopRanges().back() == 1)
+    return get(op.getInputs()[0]); // of one element
   if (isa<arith::AddFOp>(step) && *start == 0)
     return addOperation(Kind::RowSum, {get(op.getInputs()[0])});
   const double least = -std::numeric_limits<float>::max();
@@ -158,14 +160,45 @@ auto ScoreExpressions::getReduction(linalg::GenericOp op) -> std::optional<Node>
   return std::nullopt;
 }
 
-ScoreExpressions::Polynomial ScoreExpressions::expand(Node node, unsigned depth) const {
-  constexpr size_t kMostProducts = 8;
+bool ScoreExpressions::isOfRow(Node node) const {
   const Expression &expression = expressions[node];
+  return expression.kind == Kind::RowSum || expression.kind == Kind::RowMaximum ||
+         (expression.kind == Kind::Inverse && isOfRow(expression.operands[0]));
+}
+
+auto ScoreExpressions::getRowSum(std::vector<Node> product) -> Node {
+  llvm::sort(product);
+  const Node all = product.size() == 1 ? product[0] : add({Kind::Product, std::move(product), 0, {}, {}});
+  return add({Kind::RowSum, {all}, 0, {}, {}});
+}
+
+auto ScoreExpressions::expandRowSum(const Polynomial &terms) -> Polynomial {
+  Polynomial result;
+  for (auto &[product, factor] : terms) {
+    std::vector<Node> before, summed;
+    for (Node node : product)
+      (isOfRow(node) ? before : summed).push_back(node);
+    before.push_back(getRowSum(std::move(summed)));
+    llvm::sort(before);
+    result[before] += factor;
+  }
+  return result;
+}
+
+auto ScoreExpressions::expand(Node node, unsigned depth) -> Polynomial {
+  constexpr size_t kMostProducts = 8;
+  const Expression expression = expressions[node];
   const Polynomial itself = {{{node}, 1.0}};
   if (expression.kind == Kind::Constant)
     return {{{}, expression.constant}};
+  if (depth == 0)
+    return itself;
+  if (expression.kind == Kind::RowSum) {
+    const Polynomial terms = expand(expression.operands[0], depth - 1);
+    return terms.size() > kMostProducts ? itself : expandRowSum(terms);
+  }
   const bool isSum = expression.kind == Kind::Add || expression.kind == Kind::Subtract;
-  if (depth == 0 || (!isSum && expression.kind != Kind::Multiply && expression.kind != Kind::Divide))
+  if (!isSum && expression.kind != Kind::Multiply && expression.kind != Kind::Divide)
     return itself;
   Polynomial left = expand(expression.operands[0], depth - 1), right = expand(expression.operands[1], depth - 1),
              result;
@@ -178,9 +211,12 @@ ScoreExpressions::Polynomial ScoreExpressions::expand(Node node, unsigned depth)
     return result;
   }
   if (expression.kind == Kind::Divide) {
-    if (right.size() != 1 || !right.begin()->first.empty())
+    if (right.size() != 1)
       return itself;
-    right.begin()->second = 1 / right.begin()->second;
+    std::vector<Node> inverses;
+    for (Node divisor : right.begin()->first)
+      inverses.push_back(getInverse(divisor));
+    right = {{std::move(inverses), 1 / right.begin()->second}};
   }
   for (auto &[product, factor] : left)
     for (auto &[other, times] : right) {

@@ -24,7 +24,7 @@ namespace distc {
 class ScoreExpressions {
 public:
   using Node = unsigned;
-  enum class Kind { Leaf, Constant, Add, Subtract, Multiply, Divide, Exp, RowSum, RowMaximum };
+  enum class Kind { Leaf, Constant, Add, Subtract, Multiply, Divide, Exp, RowSum, RowMaximum, Inverse, Product };
   /// Products of nodes (in order) with their factors.
   using Polynomial = std::map<std::vector<Node>, double>;
 
@@ -41,9 +41,12 @@ public:
   Node get(mlir::Value tensor);
   const Expression &operator[](Node node) const { return expressions[node]; }
 
-  /// Sums and products multiplied out; anything else is a node of its own, and so is what is too deep or too long for
-  /// what is looked for.
-  Polynomial expand(Node node, unsigned depth = 12) const;
+  /// Sums, products and quotients multiplied out; what is the same for all of a row stands before its sum. Anything else
+  /// is a node of its own, and so is what is too deep or too long for what is looked for.
+  Polynomial expand(Node node, unsigned depth = 12);
+  /// One over a node, and a row's sum of a product, as `expand` has them.
+  Node getInverse(Node node) { return add({Kind::Inverse, {node}, 0, {}, {}}); }
+  Node getRowSum(std::vector<Node> product);
 
 private:
   Node add(Expression expression);
@@ -54,6 +57,8 @@ private:
   std::optional<Node> getOfBody(mlir::linalg::GenericOp op, mlir::Value element);
   std::optional<Node> getOperand(mlir::linalg::GenericOp op, mlir::OpOperand &operand);
   std::optional<Node> getReduction(mlir::linalg::GenericOp op);
+  Polynomial expandRowSum(const Polynomial &terms);
+  bool isOfRow(Node node) const;
   bool isConstant(Node node, double value) const {
     return expressions[node].kind == Kind::Constant && expressions[node].constant == value;
   }
