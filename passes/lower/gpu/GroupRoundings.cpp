@@ -122,13 +122,21 @@ struct GroupRoundings : impl::GroupRoundingsBase<GroupRoundings> {
     int64_t number = 0;
     for (drt::EntryOp entry : getEntries(getOperation())) {
       SmallVector<SmallVector<linalg::GenericOp>> groups(1);
+      llvm::DenseSet<Operation *> reads; // since something was written to memory
       for (Operation &op : entry.getBody().front()) {
+        if (isa<drt::ReadOp>(op))
+          reads.insert(&op);
         if (auto generic = dyn_cast<linalg::GenericOp>(op); generic && isRoundingOfVariable(generic)) {
+          if (!reads.contains(generic.getInputs()[0].getDefiningOp()))
+            continue; // an old value, which its memory does not hold any more
           if (groups.back().size() == kMostRoundings)
             groups.emplace_back();
           groups.back().push_back(generic);
-        } else if (!isMemoryEffectFree(&op) && !hasSingleEffect<MemoryEffects::Read>(&op) && !groups.back().empty()) {
-          groups.emplace_back(); // what a variable holds may be another value from here on
+        } else if (!isMemoryEffectFree(&op) && !hasSingleEffect<MemoryEffects::Read>(&op)) {
+          // What a variable holds may be another value from here on.
+          reads.clear();
+          if (!groups.back().empty())
+            groups.emplace_back();
         }
       }
       for (ArrayRef<linalg::GenericOp> group : groups)
