@@ -37,8 +37,7 @@ void Hoist::move(Value value) {
 
 bool Hoist::isUnchanged(drt::ReadOp read) {
   for (Operation *op = place; op != read; op = op->getNextNode())
-    if (isa<drt::DRTDialect>(op->getDialect()) &&
-        !isa<drt::ReadOp, drt::FeedOp, drt::LaunchOp, drt::MatmulOp, drt::Conv2DOp, drt::PoolOp>(op))
+    if (isa<drt::DRTDialect>(op->getDialect()) && !isa<drt::ReadOp>(op) && !isMemoryEffectFree(op))
       return false;
   return true;
 }
