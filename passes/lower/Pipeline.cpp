@@ -48,7 +48,8 @@ static void addCPUPasses(OpPassManager &manager, const std::string &precision, i
   manager.addPass(createPipelineOwners());
 }
 
-static void addDevicePasses(OpPassManager &manager, const std::string &precision, int64_t maxMemory) {
+static void addDevicePasses(OpPassManager &manager, const Target &target, const std::string &precision,
+                            int64_t maxMemory) {
   manager.addPass(createAccumulateInVariables());
   manager.addNestedPass<drt::EntryOp>(createPrepareForGpu());
   manager.addPass(createRandomKernels());
@@ -65,7 +66,8 @@ static void addDevicePasses(OpPassManager &manager, const std::string &precision
   entries.addPass(createExpandAroundTransposes());
   entries.addPass(createEliminateCommonSubexpressions());
   // Equal values are one, and each operation is still for itself.
-  entries.addPass(createFuseAttention());
+  if (target.hasMatrixUnits())
+    entries.addPass(createFuseAttention());
   // What gradients of attentions are read by is known.
   entries.addPass(createFuseBiasGradients());
   // To write an element to memory takes a chip as long as some 80 instructions: an erf, done by each of three readers.
@@ -130,7 +132,7 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
     manager.addPass(createAlignShares());
   manager.addPass(createConvertDfgToDrt({options.asserts, /*device=*/target.isDevice()}));
   if (target.isDevice())
-    addDevicePasses(manager, options.precision, options.maxMemory);
+    addDevicePasses(manager, target, options.precision, options.maxMemory);
   else
     addCPUPasses(manager, options.precision, options.maxMemory);
   // What moved, and where everything lies now, is what will run.

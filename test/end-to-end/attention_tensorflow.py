@@ -92,6 +92,10 @@ def check(tf, flags, replicas, batch, queries, keys, heads, size, mask, in_step,
             count = len(re.findall(r"= drt\.attention", body[:body.index("\n  }")]))
             if count != (expected if "bf16" in flags else 0):
                 found.append(f"{count} attentions and gradients of it in {entry}")
+        for chips, expected in (("sm_75,sm_90", False), ("sm_80", True)) if "bf16" in flags and queries == 64 else ():
+            other = must([*command[:-len(flags) - 1], f"cuda:{chips}", *flags, "--emit=drt", "-o", "-"]).stdout
+            if ("= drt.attention" in other) != expected:
+                found.append(f"for {chips} attentions are {'not ' * expected}there")
         must([*command, "-o", folder / "train"])
         (got_loss,), variables = trained(folder / "train", folder / "data.npz", 1)
         most = BF16 if "bf16" in flags else 1e-3

@@ -94,6 +94,10 @@ static unsigned getChipNumber(llvm::StringRef chip) {
   return number;
 }
 
+bool Target::hasMatrixUnits() const {
+  return kernels == Kernels::Emulated || (kernels == Kernels::Cuda && getChipNumber(chips.front()) >= 80);
+}
+
 static llvm::Error parseChips(Target &target, llvm::StringRef chips) {
   target.cpu = kDefaultCPU;
   if (chips == "emulated") {

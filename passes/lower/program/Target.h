@@ -36,6 +36,8 @@ struct Target {
 
   /// Whether a replica is a device with memory of its own.
   bool isDevice() const { return kernels != Kernels::Host; }
+  /// Whether all chips have matrix units for bfloat16, which are there since sm_80; the emulated one has.
+  bool hasMatrixUnits() const;
 };
 
 /// Generates code of the CPU; null where this LLVM has none.
