@@ -58,9 +58,11 @@ void TaskRuntime::fail(const std::string &message) noexcept {
     communicator_->abort(message);
 }
 
-void TaskRuntime::throwFailure() {
+void TaskRuntime::throwFailure() { throw Error(whyFailed()); }
+
+std::string TaskRuntime::whyFailed() {
   std::lock_guard<std::mutex> lock(failureMutex_);
-  throw Error(failure_);
+  return failure_;
 }
 
 void TaskRuntime::warn(const std::string &message) const {

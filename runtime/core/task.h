@@ -48,6 +48,9 @@ struct TaskConfig {
   double stallWarning = 60;   // seconds; 0: never
   double failureTimeout = 10; // seconds, after which other devices are given up
   std::function<void(const std::string &)> warn; // null: stderr
+  // Told why the task fails before it gives up what others wait for, who would say that they have lost it. Returns what
+  // is to be said: another task's failure is the cause where that came first. May be null.
+  std::function<std::string(const std::string &why)> failing;
 };
 
 /// The memory and the threads of one task. All members belong to the thread that constructs it, but for fail.
@@ -173,6 +176,7 @@ public:
 
 protected:
   [[noreturn]] void throwFailure();
+  std::string whyFailed();
   /// Says on stderr, or where the configuration wants it, what is slow.
   void warn(const std::string &message) const;
 

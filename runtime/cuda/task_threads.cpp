@@ -3,6 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
+#include "core/error.h"
 #include "cuda/task.h"
 
 #include <algorithm>
@@ -88,9 +89,12 @@ void CudaTask::abortRanks() noexcept {
   NcclRank::abort(ranks);
 }
 
+// An abort takes as long as the device does, and the other tasks' ranks see at once that one is gone: they hear why
+// before, and say that instead of NCCL's words.
 void CudaTask::breakOff() {
+  const std::string why = config_.failing ? config_.failing(whyFailed()) : whyFailed();
   abortRanks();
-  throwFailure();
+  throw Error(why);
 }
 
 void CudaTask::await(const Wait &wait) {

@@ -56,8 +56,12 @@ public:
   Communicator &communicator() override { return *collectives; }
 
   void fail(const std::string &reason) noexcept override {
-    failing = true;
-    watch->fail(reason);
+    if (!failing.exchange(true))
+      watch->fail(reason);
+  }
+
+  std::string cause(double patience) override {
+    return failing ? std::string() : watch->wait_for_failure(seconds(patience));
   }
 
   void leave() override { watch->leave(); }

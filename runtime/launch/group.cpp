@@ -18,6 +18,7 @@ public:
   Communicator &communicator() override { return *collectives; }
   std::vector<int> members() const override { return {0}; }
   void fail(const std::string &reason) noexcept override {}
+  std::string cause(double seconds) override { return ""; }
   void leave() override {}
 
 private:

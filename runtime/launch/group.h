@@ -95,8 +95,12 @@ public:
   /// Belongs to the group. See communicator.h for its threads.
   virtual Communicator &communicator() = 0;
 
-  /// Tells the others why this task ends. Does not block, any thread, once.
+  /// Tells the others why this task ends. Does not block, any thread; the first reason counts.
   virtual void fail(const std::string &reason) noexcept = 0;
+
+  /// Why another task has ended, as soon as that is known; "" where it is not within so many seconds, or this task has
+  /// said that it ends. Any thread.
+  virtual std::string cause(double seconds) = 0;
 
   /// This task's part is done: waits until all others say so too, or one fails
   /// (then as above). To be called by the thread that joined, after the last

@@ -149,6 +149,16 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
   const drt_program &program = hasCommonMemory ? jointProgram(given) : given;
   TaskConfig config = configOf(program, options, tasks, rank);
   config.joint = isJoint(program);
+  if (group)
+    config.failing = [group = group.get()](const std::string &why) {
+      // Its words may come a moment after what it breaks.
+      constexpr double patience = 0.2;
+      std::string cause = group->cause(patience);
+      if (!cause.empty())
+        return cause;
+      group->fail(why);
+      return why;
+    };
   if (communicator) {
     communicator->describe(0, "the seed");
     communicator->broadcast(&config.entropy, sizeof config.entropy, 0);

@@ -8,6 +8,7 @@ or, where nothing depends on the call, with the numbers of a run that was left a
 import argparse
 import os
 import re
+import socket
 import subprocess
 from concurrent.futures import ThreadPoolExecutor
 
@@ -26,6 +27,8 @@ STATUS = {"cu": 719, "cublasLt": 13, "cudnn": 5000, "nccl": 1}
 POLLS = {"cuEventQuery", "cuStreamQuery", "ncclCommGetAsyncError"}
 # The library refuses a convolution's algorithm, with the reason (CUDNN_STATUS_NOT_SUPPORTED_SHAPE): another one is taken.
 REFUSED, TRIED = 3002, "cudnnConvolutionBiasActivationForward"
+# In one of two tasks: the other one, whose collectives it leaves, says why as well.
+IN_ONE_TASK = ["cuMemAlloc", "cuStreamEndCapture", "cuGraphDestroy", "cuGraphLaunch", "cuLaunchKernel", "ncclAllReduce", "ncclBroadcast"]
 # No run comes near; one that hangs does not end.
 MOST_SECONDS = 60
 
@@ -50,10 +53,11 @@ class Program:
         done, self.final = self.train(DRT_EMULATED_COUNTS=self.folder / "counts")
         if done.returncode != 0:
             raise AssertionError(done.out)
-        self.counts = {}
+        self.counts, self.least = {}, {}  # of tasks that have processes of their own
         for line in (self.folder / "counts").read_text().splitlines():
             function, count = line.split()
             self.counts[function] = max(self.counts.get(function, 0), int(count))
+            self.least[function] = min(self.least.get(function, int(count)), int(count))
 
     def train(self, **environment):
         with Folder() as folder:
@@ -79,6 +83,33 @@ class Program:
         if done.returncode != 1:
             return [f"exit status {done.returncode}:\n{done.out}"]
         return [] if function in done.stderr else [f"the error does not name the call:\n{done.stderr}"]
+
+
+def check_task(program, function, failing):
+    """Two tasks that are started one by one; the last call of one of them fails."""
+    with Folder() as folder, socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+        free.close()
+        tasks = []
+        for task in range(2):
+            environment = dict(os.environ, DISTC_SECRET="of this run alone, and of no other")
+            if task == failing:
+                environment["DRT_EMULATED_FAIL"] = f"{function}:{status_of(function)}:{program.least[function] - 1}"
+            tasks.append(subprocess.Popen([str(part) for part in (program.executable, "--data", program.model.feeds, "--steps", STEPS, "--quiet", "--restore",
+                                           program.model.checkpoint, "--task", f"worker:{task}", "--rendezvous", address, "--failure-timeout", 20)],
+                                          env=environment, cwd=folder, stderr=subprocess.PIPE, text=True))
+        found = []
+        for task, process in enumerate(tasks):
+            try:
+                said = process.communicate(timeout=MOST_SECONDS)[1]
+            except subprocess.TimeoutExpired:
+                process.kill()
+                found.append(f"task {task} has not ended after {MOST_SECONDS} s")
+                continue
+            if process.returncode != 1 or function not in said:
+                found.append(f"task {task}: exit status {process.returncode}:\n{said}")
+        return found
 
 
 def calls_of(count, every):
@@ -109,6 +140,9 @@ def main():
         programs = [Program(folder, *described) for described in PROGRAMS]
         if not only or TRIED in only:
             pool.submit(checks.check, f"{programs[0].name}: {TRIED} refuses an algorithm", programs[0].refuses, TRIED)
+        for function in IN_ONE_TASK:
+            for failing in (0, 1) if not only or function in only else ():
+                pool.submit(checks.check, f"{programs[-1].name}: {function} in task {failing}", check_task, programs[-1], function, failing)
         for program in programs:
             for function in program.counts:
                 # In short, each function fails in the first program that calls it.
