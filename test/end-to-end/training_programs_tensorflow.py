@@ -48,15 +48,17 @@ def main():
     of_numbers = [name for name in arguments.names or random.Random(f"fixed {arguments.seed}").sample(
         sorted(training_programs.PROGRAMS), min(arguments.fixed, len(training_programs.PROGRAMS))) if name not in NOT_FIXED | training_programs.FIXED_BATCH]
     for name in of_numbers if arguments.fixed else []:
-        checks.check(f"{name}, whose batch is a number", check_fixed, arguments, name, training_programs.write)
+        checks.check(f"{name}, whose batch is a number", check_fixed, arguments, name, training_programs.write, SHARES)
+        checks.check(f"{name}, in parts of its number", check_fixed, arguments, name, training_programs.write, 1)
     checks.exit()
 
 
-def check_fixed(arguments, name, write):
-    """Feeds of a share's size as a number: two replicas are what TensorFlow computes of feeds of the batch's, or it is refused."""
+def check_fixed(arguments, name, write, shares):
+    """Feeds of a share's size as a number, or of the whole batch's (one share): two replicas are what TensorFlow computes of feeds of the batch's,
+    or it is refused."""
     with Folder() as scratch:
         folder = arguments.keep / f"{name}-fixed" if arguments.keep else scratch / name
-        failed, text = in_child(write, name, folder, SHARES)
+        failed, text = in_child(write, name, folder, shares)
         if failed:
             return [f"{failed}: {text}"[:600]]
         case, rng = Case(folder), random.Random(f"{arguments.seed} {name} fixed")

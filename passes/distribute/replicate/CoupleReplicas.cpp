@@ -477,12 +477,40 @@ private:
         break;
       joinDistinct = !progress;
     }
+    if (policies.replicas > 1 && !isLoose(policies) && failed(gatherAllRows(graph, policies, coupled)))
+      return failure();
     if (!coupled)
       return success();
     changed = true;
     mergeReductions(graph);
     numberBuckets(graph);
     remark(graph);
+    return success();
+  }
+
+  /// Rows that are reshaped to a number of elements, which no share of them has (all rows that dist-open-batch has of a
+  /// replica's own): also for what no update and no fetch needs.
+  static LogicalResult gatherAllRows(dfg::GraphOp graph, const SyncPolicies &policies, bool &coupled) {
+    auto isStatic = [](Value value) {
+      auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
+      return type && type.hasStaticShape();
+    };
+    SmallVector<dfg::ReshapeOp> all;
+    for (auto reshape : graph.getOps<dfg::ReshapeOp>())
+      if (isStatic(reshape->getResult(0)) && !isStatic(reshape->getOperand(0)))
+        all.push_back(reshape);
+    if (all.empty())
+      return success();
+    FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
+    if (failed(flow))
+      return failure();
+    BatchConversions conversions(graph, *flow, policies.replicas);
+    for (dfg::ReshapeOp reshape : all)
+      if (flow->get(reshape->getOperand(0)).kind == Flow::Sharded && flow->hasBatchSize(reshape->getOperand(0)))
+        if (Value whole = conversions.makeWhole(reshape->getOperand(0))) {
+          reshape->setOperand(0, whole);
+          coupled = true;
+        }
     return success();
   }
 

@@ -187,6 +187,8 @@ private:
   /// replicas have, and with what is a part of a sum as a whole.
   void sink(Operation *op) {
     builder.setInsertionPoint(op);
+    if (foldSizes(op))
+      return;
     SmallVector<Value> operands;
     for (Value operand : op->getOperands())
       operands.push_back(own.contains(operand) ? own.lookup(operand) : operand);
@@ -237,6 +239,36 @@ private:
       if (any && !llvm::is_contained(whole, Value()) && tryForm(op, whole))
         return;
     }
+  }
+
+  /// Sizes of all rows are known: who asks for them needs no rows.
+  bool foldSizes(Operation *op) {
+    SmallVector<DenseElementsAttr> values;
+    for (Value result : op->getResults()) {
+      std::optional<SmallVector<int64_t>> known = flow->getShapes().getConstants(result);
+      auto type = llvm::cast<RankedTensorType>(result.getType());
+      if (!known || !type.getElementType().isSignlessInteger() || type.getElementTypeBitWidth() < 32)
+        return false;
+      values.push_back(DenseElementsAttr::get(type, llvm::map_to_vector(*known, [&](int64_t element) -> Attribute {
+                                                return builder.getIntegerAttr(type.getElementType(), element);
+                                              })));
+    }
+    Location loc = op->getLoc();
+    for (auto [result, value] : llvm::zip(op->getResults(), values)) {
+      auto constant = dfg::ConstOp::create(builder, loc, result.getType(), value);
+      if (failed(conversions->revisit(constant))) {
+        constant.erase();
+        return false;
+      }
+      // The node's name is the first one's, with what it waits for.
+      if (auto control = op->getAttrOfType<ArrayAttr>(dfg::kControlAttr); control && result == op->getResult(0))
+        constant->setAttr(dfg::kControlAttr, control);
+      op->setLoc(builder.getUnknownLoc());
+      loc = locate("sizes");
+      result.replaceAllUsesWith(constant.getResult());
+    }
+    op->erase();
+    return true;
   }
 
   bool tryForm(Operation *op, ArrayRef<Value> operands) {

@@ -767,7 +767,9 @@ std::string describeUnproven(Operation *cause, const BatchFlow &flow) {
     os << "which takes together rows of the batch that replicas have shares of, of '"
        << dfg::getNodeName(rows.getDefiningOp()) << "'";
     if (isFixed)
-      os << " (where the graph fixes its batch no rows are gathered: leave the placeholders' first size open, None)";
+      os << " (where the graph fixes its batch no rows are gathered: give its number as --batch, of which each replica "
+            "has a part then, or "
+            "leave the placeholders' first size open, None)";
   } else {
     os << "whose value follows from the size of a replica's share, not of the whole batch";
   }
