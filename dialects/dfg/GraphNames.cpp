@@ -29,11 +29,13 @@ LogicalResult verifyNames(GraphOp graph) {
   bool areNamed = true;
   nodes.reserve(graph.getBody().front().getOperations().size());
   for (Operation &op : graph.getBody().front()) {
+    if (!isNamed(&op))
+      continue;
     StringAttr name = getNodeNameAttr(&op);
     // In text that has no names, a node is told by its place there.
-    if (!name && isNamed(&op) && !op.getLoc()->findInstanceOf<FileLineColLoc>())
+    if (!name && !op.getLoc()->findInstanceOf<FileLineColLoc>())
       return op.emitOpError() << "has no name: its location is the node's name";
-    areNamed &= name || !isNamed(&op);
+    areNamed &= name != nullptr;
     if (!name)
       continue;
     names.insert(name);

@@ -84,13 +84,16 @@ FailureOr<int64_t> getReplicaBatch(ModuleOp module, const CompileOptions &option
                                    "([None, "
                                 << share << ", …]) and have the graph transpose it (tf.transpose(x, [1, 0, 2]))";
     if (share * replicas != options.batch)
-      return module.emitError()
-             << "the graph fixes its batch: placeholder '" << dfg::getNodeName(fixed) << "' has " << share
-             << " rows, which each replica is given, so that the global batch of " << replicas
-             << (replicas == 1 ? " replica" : " replicas") << " is " << share * replicas << " and not " << options.batch
-             << " (or " << share
-             << ", of which each replica has a part, with a synchronous strategy and "
-                "coupling=whole): leave --batch out, or leave the placeholders' first size open (None)";
+      return module.emitError() << "the graph fixes its batch: placeholder '" << dfg::getNodeName(fixed) << "' has "
+                                << share << " rows, which each replica is given, so that the global batch of "
+                                << replicas << (replicas == 1 ? " replica" : " replicas") << " is " << share * replicas
+                                << " and not " << options.batch
+                                << (replicas == 1
+                                        ? std::string()
+                                        : " (or " + std::to_string(share) +
+                                              ", of which each replica has a part, with a synchronous strategy and "
+                                              "coupling=whole)")
+                                << ": leave --batch out, or leave the placeholders' first size open (None)";
   }
   if (batched.empty())
     return 0;

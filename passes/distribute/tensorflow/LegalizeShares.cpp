@@ -98,6 +98,9 @@ Value joinSlot(WorkerGraph &worker, llvm::StringRef variable, RankedTensorType s
 void useResource(WorkerGraph &worker, Operation *user) {
   if (auto read = llvm::dyn_cast<dfg::ReadVariableOp>(user); read && read.getImplicit()) {
     read.removeImplicitAttr();
+    // It is a node of its own now.
+    dfg::VarHandleOp handle = dfg::getVariableHandle(read.getHandle());
+    worker.nodes.rename(read, worker.nodes.getUniqueName(((handle ? handle.getVariable() : "share") + "/read").str()));
     return;
   }
   if (llvm::isa<dfg::AssignOp>(user))

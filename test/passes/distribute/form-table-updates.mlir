@@ -94,7 +94,7 @@ module @reduced attributes {dist.strategy = #dist.strategy<"">} {
 // So it is with a copy in every worker.
 // CHECK-LABEL: @proxy
 module @proxy attributes {dist.strategy = #dist.strategy<"">} {
-  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<server proxy true>}
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<server proxy>}
   dfg.variable @m : tensor<9x4xf32>
   dfg.graph attributes {train_op = "train"} {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
@@ -120,7 +120,7 @@ module @proxy attributes {dist.strategy = #dist.strategy<"">} {
 // Replicas that are not in step have copies.
 // CHECK-LABEL: @asynchronous
 module @asynchronous attributes {dist.strategy = #dist.strategy<"">} {
-  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<server async true>}
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<server async>}
   dfg.variable @m : tensor<9x4xf32>
   dfg.graph attributes {train_op = "train"} {
     %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")

@@ -1,11 +1,14 @@
-// A graph that fixes its batch says how many rows a replica has: another global batch is an error.
+// A graph that fixes its batch says how many rows all replicas have together (--batch 8), or each of them (16): another
+// global batch is an error.
 // RUN: distc compile %s --replicas 2 --no-init --emit=dist -o - | FileCheck %s --check-prefix=DIST
 // RUN: distc compile %s --replicas 2 --no-init --batch 16 --emit=llvm -o %t
-// RUN: not distc compile %s --replicas 2 --no-init --batch 8 --emit=llvm -o %t 2>&1 | FileCheck %s
+// RUN: distc compile %s --replicas 2 --no-init --batch 8 --emit=dist -o - | FileCheck %s --check-prefix=PARTS
+// RUN: not distc compile %s --replicas 2 --no-init --batch 12 --emit=llvm -o %t 2>&1 | FileCheck %s
 // RUN: not distc compile %s --no-init --batch 16 --emit=llvm -o %t 2>&1 | FileCheck %s --check-prefix=ONE
 
 // DIST: dfg.placeholder {{.*}}dist.feed = "sharded"
-// CHECK: error: the graph fixes its batch: placeholder 'x' has 8 rows, which each replica is given, so that the global batch of 2 replicas is 16 and not 8: leave --batch out, or leave the placeholders' first size open (None)
+// PARTS: dfg.placeholder {{.*}}dist.feed = "sharded"{{.*}} -> tensor<?x3xf32>
+// CHECK: error: the graph fixes its batch: placeholder 'x' has 8 rows, which each replica is given, so that the global batch of 2 replicas is 16 and not 12 (or 8, of which each replica has a part, with a synchronous strategy and coupling=whole): leave --batch out, or leave the placeholders' first size open (None)
 // ONE: error: {{.*}}the global batch of 1 replica is 8 and not 16
 dfg.variable @w : tensor<3xf32>
 dfg.graph attributes {loss = "loss:0", train_op = "train"} {
