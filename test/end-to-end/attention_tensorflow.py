@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from support import BIN, DISTC, Checks, Folder, must, need_tensorflow, need_tools, skip, trained
+from support import DISTC, Checks, Folder, must, need_emulated_gpu, need_tensorflow, need_tools, trained
 
 # Name: batch, queries, keys, heads, size of a head, mask; attentions and their gradients in the step, attentions in the evaluation.
 CASES = {
@@ -115,8 +115,7 @@ def main():
     tf.disable_eager_execution()
     tf.enable_resource_variables()
     need_tools(DISTC)
-    if not (BIN.parent / "lib" / "drt-cuda-emulated.link").exists():
-        skip("needs the emulated GPU, which is built where the CUDA toolkit is")
+    need_emulated_gpu()
     checks = Checks()
     wanted = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     for number, (name, case) in enumerate(CASES.items()):

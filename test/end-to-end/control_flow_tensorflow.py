@@ -9,7 +9,7 @@ import random
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_by, run, trained
+from support import DISTC, HAS_EMULATED_GPU, Checks, Folder, need_tensorflow, need_tools, read_by, run, trained
 
 BATCH, STEPS, TIME, SIZE = 8, 3, 5, 3
 CASES = {}
@@ -24,7 +24,7 @@ def case(*generations, replicas=(1, 2), refused=None, targets=("cpu",), flags=()
     return add
 
 
-EVERYWHERE = ("cpu", "cuda:emulated")
+EVERYWHERE = ("cpu", *(["cuda:emulated"] * HAS_EMULATED_GPU))
 
 
 class Inputs:

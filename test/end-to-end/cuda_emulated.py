@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from models import PROCESSES, REPLICAS
-from support import BIN, DISTC, ROOT, TRANSLATE, Checks, Folder, Model, model_names, expect, must, need_tools, run, skip
+from support import DISTC, ROOT, TRANSLATE, Checks, Folder, Model, expect, model_names, must, need_emulated_gpu, need_tools, run
 from synchronization import accumulates, apart, outvotes, shards, train
 
 sys.path.insert(0, str(ROOT / "test"))
@@ -188,8 +188,7 @@ def check_against_cpu(graph, replicas):
 
 def main():
     need_tools()
-    if not (BIN.parent / "lib" / "drt-cuda-emulated.link").exists():
-        skip("the runtime for GPUs is not built: needs the headers of CUDA, cuDNN and NCCL (CUDA_HOME)")
+    need_emulated_gpu()
     checks = Checks()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name in sys.argv[1:] or model_names():

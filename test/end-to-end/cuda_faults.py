@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from support import BIN, ROOT, Checks, Folder, Model, need_tools, run, skip
+from support import ROOT, Checks, Folder, Model, need_emulated_gpu, need_tools, run
 
 TARGET = "--target=cuda:emulated"
 STEPS = 3
@@ -128,8 +128,7 @@ def check(program, function, every):
 
 def main():
     need_tools()
-    if not (BIN.parent / "lib" / "drt-cuda-emulated.link").exists():
-        skip("the runtime for GPUs is not built: needs the headers of CUDA, cuDNN and NCCL (CUDA_HOME)")
+    need_emulated_gpu()
     parser = argparse.ArgumentParser()
     parser.add_argument("--all", action="store_true")
     parser.add_argument("--only", default="")

@@ -2,7 +2,6 @@
 import gzip
 import importlib.util
 import os
-import pathlib
 import resource
 import signal
 import subprocess
@@ -11,7 +10,7 @@ import time
 
 import numpy as np
 
-from support import DISTC, ROOT, Checks, Folder, expect, is_sanitized, load_script, must, need_tools, read_log, read_losses, run, saved_steps
+from support import DISTC, HAS_EMULATED_GPU, ROOT, Checks, Folder, expect, is_sanitized, load_script, must, need_tools, read_log, read_losses, run, saved_steps
 
 CONVERT = ROOT / "tools" / "convert_data.py"
 GRAPH = ROOT / "test" / "tools" / "distc" / "Inputs" / "summaries.pbtxt"
@@ -235,7 +234,7 @@ def takes_a_smaller_last_batch():
         want = first + last + losses(whole, folder / "data.npz", full, "--restore", folder / "last" / f"ckpt-{full + 1}", "--last-batch", "drop")[:1]
         evaluated = must([whole, "--eval", "--restore", folder / "last", "--data", folder / "data.npz"]).stdout
         found = []
-        for replicas, flags in [(1, []), (2, ["--one-process-per-replica"]), (4, []), (2, ["--target", "cuda:emulated"])]:
+        for replicas, flags in [(1, []), (2, ["--one-process-per-replica"]), (4, []), *([(2, ["--target", "cuda:emulated"])] * HAS_EMULATED_GPU)]:
             train = compiled(folder, "--pad-batch", "--replicas", replicas, *flags, name=f"padded{replicas}{len(flags)}")
             for data in ["data.npz", "data.tfrecord.gz", "part-*.tfrecord*"]:
                 got = losses(train, folder / data, full + 1)

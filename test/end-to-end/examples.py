@@ -6,15 +6,13 @@
 Each runs in a process of its own: TensorFlow and PyTorch are two copies of LLVM, which do not bear each other, and Keras has one backend a
 process. Examples whose frameworks are not installed are passed over."""
 import argparse
-import importlib
 import os
-import pathlib
 import subprocess
 import sys
 
 import numpy as np
 
-from support import BIN, DISTC, EXIT_SKIPPED, ROOT, Folder, load_script, need_tools, skip
+from support import DISTC, EXIT_SKIPPED, HAS_EMULATED_GPU, ROOT, Folder, load_script, need_tools, skip
 
 FRAMEWORKS = {"jax", "optax", "flax", "torch", "torchvision", "keras", "tensorflow"}
 STEPS, MOST = 20, 1e-5
@@ -139,9 +137,8 @@ def main():
     arguments = parser.parse_args()
     need_tools(DISTC)
     if arguments.one:
-        has_emulated = (BIN.parent / "lib" / "drt-cuda-emulated.link").exists()
         double = (arguments.double or arguments.one in IN_DOUBLE) and not arguments.first_step
-        runs = RUNS if not arguments.all else ALL_RUNS * (not arguments.first_step) + EMULATED_RUNS * (has_emulated and not double)
+        runs = RUNS if not arguments.all else ALL_RUNS * (not arguments.first_step) + EMULATED_RUNS * (HAS_EMULATED_GPU and not double)
         try:
             sys.exit(not is_right(ROOT / "examples" / arguments.one, runs, double, 1 if arguments.first_step else STEPS))
         except ModuleNotFoundError as error:

@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 
-from support import BIN, MODELS, ROOT, Checks, Folder, is_sanitized, must, need_tools, run, skip
+from support import BIN, MODELS, ROOT, Checks, Folder, is_sanitized, must, need_emulated_gpu, need_tools, run, skip
 
 LIBRARY = BIN.parent / "lib"
 COMPARE = BIN / "compare_run"
@@ -52,8 +52,7 @@ def says_what_is_missing(bundle):
 
 def main():
     need_tools()
-    if not (LIBRARY / "drt-cuda-emulated.link").exists():
-        skip("distc was built without CUDA's headers")
+    need_emulated_gpu()
     need_tools(COMPARE)
     if is_sanitized():
         skip("executables with sanitizers are larger than a bundle may be")

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from support import BIN, DISTC, Checks, Folder, must, need_tensorflow, need_tools, skip, trained
+from support import DISTC, Checks, Folder, must, need_emulated_gpu, need_tensorflow, need_tools, trained
 
 # A block adds up 16,384 elements, a thread four at a time.
 SIZES = [[1], [3], [7, 5], [4096, 4], [16385], [16383], [129, 300], [2, 3, 11], [50000], [64], [5, 1, 1]]
@@ -102,8 +102,7 @@ def main():
     tf.disable_eager_execution()
     tf.enable_resource_variables()
     need_tools(DISTC)
-    if not (BIN.parent / "lib" / "drt-cuda-emulated.link").exists():
-        skip("needs the emulated GPU, which is built where the CUDA toolkit is")
+    need_emulated_gpu()
     checks = Checks()
     checks.check("clipped", check, tf, 0.25, 2)
     checks.check("not clipped", check, tf, 1e6, 4)

@@ -5,7 +5,7 @@ import os
 
 import numpy as np
 
-from support import BIN, DISTC, Checks, Folder, must, need_tensorflow, need_tools, run, skip
+from support import DISTC, Checks, Folder, must, need_emulated_gpu, need_tensorflow, need_tools, run
 
 BATCH, STEPS = 8, 4
 TARGET = "--target=cuda:emulated"
@@ -114,8 +114,7 @@ def check_broken(folder, replicas, value, words, *flags):
 
 def main():
     need_tools()
-    if not (BIN.parent / "lib" / "drt-cuda-emulated.link").exists():
-        skip("the runtime for GPUs is not built: needs the headers of CUDA, cuDNN and NCCL (CUDA_HOME)")
+    need_emulated_gpu()
     tf, tf2 = need_tensorflow()
     tf.disable_eager_execution()
     checks = Checks()

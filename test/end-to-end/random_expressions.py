@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from support import BIN, DISTC, ROOT, TRANSLATE, Checks, Folder, must, need_tools, skip
+from support import DISTC, ROOT, TRANSLATE, Checks, Folder, must, need_emulated_gpu, need_tools
 
 sys.path.insert(0, str(ROOT / "test"))
 from random_expressions import Expressions  # noqa: E402
@@ -83,8 +83,7 @@ def main():
     parser.add_argument("--keep", help="folder for graphs and executables")
     arguments = parser.parse_args()
     need_tools(DISTC, TRANSLATE)
-    if not (BIN.parent / "lib" / "drt-cuda-emulated.link").exists():
-        skip("the runtime for GPUs is not built: needs the headers of CUDA, cuDNN and NCCL (CUDA_HOME)")
+    need_emulated_gpu()
     checks = Checks()
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for number in range(arguments.first, arguments.first + arguments.count):

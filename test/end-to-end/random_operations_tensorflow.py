@@ -10,7 +10,7 @@ import sys
 
 import numpy as np
 
-from support import DISTC, ROOT, Checks, Folder, need_tensorflow, need_tools, run
+from support import DISTC, HAS_EMULATED_GPU, ROOT, Checks, Folder, need_tensorflow, need_tools, run
 
 sys.path.insert(0, str(ROOT / "test"))
 from random_operations import Pack, differences  # noqa: E402
@@ -76,7 +76,7 @@ def main():
     places = [(flags.target or "cpu", flags.replicas or 1)] * flags.packs
     if not flags.target and not flags.replicas:
         places.append(("cpu", 2))
-        if (DISTC.parent.parent / "lib" / "drt-cuda-emulated.link").exists():
+        if HAS_EMULATED_GPU:
             places.append((EMULATED, 1))
     checks = Checks()
     for number, (target, replicas) in enumerate(places, flags.first):

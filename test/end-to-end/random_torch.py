@@ -6,7 +6,7 @@ import importlib.util
 import os
 import sys
 
-from support import DISTC, ROOT, check_programs, need_tools, skip
+from support import DISTC, HAS_EMULATED_GPU, ROOT, check_programs, need_tools, skip
 
 for package in ("jax", "torch"):
     if importlib.util.find_spec(package) is None:
@@ -26,7 +26,7 @@ import distc.torch
 BATCH, STEPS, ROWS, WIDTH, TIME, CLASSES, WORDS = 8, 4, 16, 4, 4, 3, 7
 EMULATED = ["--target=cuda:emulated"]
 RUNS = [("AllReduce", 1, False, []), ("AllReduce", 2, False, []), ("AllReduce", 4, False, []), ("PartitionedAR", 2, False, []), ("ShardedUpdate", 4, False, []), ("ShardedUpdate", 2, True, []),
-        ("Parallax", 2, False, []), ("PSLoadBalancing", 2, True, []), ("AllReduce", 4, True, []), ("AllReduce:accumulate_steps=2", 2, False, []), ("AllReduce", 2, False, EMULATED)]
+        ("Parallax", 2, False, []), ("PSLoadBalancing", 2, True, []), ("AllReduce", 4, True, []), ("AllReduce:accumulate_steps=2", 2, False, []), *([("AllReduce", 2, False, EMULATED)] * HAS_EMULATED_GPU)]
 
 
 class Layer(nn.Module):

@@ -21,6 +21,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 MODELS = ROOT / "test" / "models"
 BIN = pathlib.Path(os.environ.get("DISTC_BIN", ROOT / "build" / "bin")).absolute()
 DISTC = BIN / "distc"
+# Whether executables run on an emulated GPU: its runtime is built where the CUDA toolkit is.
+HAS_EMULATED_GPU = (BIN.parent / "lib" / "drt-cuda-emulated.link").exists()
 TRANSLATE = BIN / "distc-translate"
 EXIT_SKIPPED = 77
 
@@ -40,6 +42,11 @@ def need_tools(*tools):
     for tool in tools or (DISTC,):
         if not tool.exists():
             sys.exit(f"error: {tool} is not built; build it, or set DISTC_BIN to its folder")
+
+
+def need_emulated_gpu():
+    if not HAS_EMULATED_GPU:
+        skip("the runtime for GPUs is not built: needs the headers of CUDA, cuDNN and NCCL (CUDA_HOME)")
 
 
 def need_tensorflow():
