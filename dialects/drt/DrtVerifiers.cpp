@@ -141,27 +141,29 @@ LogicalResult expectContraction(Operation *op, RankedTensorType a, RankedTensorT
   return success();
 }
 
-/// Query, key and value of one attention, `rows` a number for each row of scores, and the bias of scores.
-LogicalResult expectAttention(Operation *op, RankedTensorType query, RankedTensorType key, RankedTensorType value,
-                              Value bias, RankedTensorType rows) {
+/// Query, key and value of one attention, a number for each row of scores, and the bias of scores.
+template <typename Attention> LogicalResult expectAttention(Attention op) {
+  const RankedTensorType query = typeOf(op.getQuery()), key = typeOf(op.getKey()), value = typeOf(op.getValue()),
+                         rows = typeOf(op.getLogSumExp());
+  const Value bias = op.getBias();
   for (RankedTensorType type : {query, key, value})
     if (type.getRank() != 4 || !type.getElementType().isBF16())
-      return op->emitOpError() << "attends to " << type << ", which is not bfloat16 [batch, tokens, heads, size]";
+      return op.emitOpError() << "attends to " << type << ", which is not bfloat16 [batch, tokens, heads, size]";
   const int64_t batch = query.getDimSize(0), heads = query.getDimSize(2), size = query.getDimSize(3);
   if (key != value || key.getDimSize(0) != batch || key.getDimSize(2) != heads || key.getDimSize(3) != size)
-    return op->emitOpError() << "has a query " << query << " for keys " << key << " and values " << value;
+    return op.emitOpError() << "has a query " << query << " for keys " << key << " and values " << value;
   if (size % 16 != 0 || size < 16 || size > 128)
-    return op->emitOpError() << "has heads of size " << size << ", which is not a multiple of 16 up to 128";
+    return op.emitOpError() << "has heads of size " << size << ", which is not a multiple of 16 up to 128";
   const SmallVector<int64_t> scores = {batch, heads, query.getDimSize(1), key.getDimSize(1)};
   if (!rows.getElementType().isF32() || rows.getShape() != ArrayRef(scores).drop_back())
-    return op->emitOpError() << "has " << rows << " for the rows of its scores";
+    return op.emitOpError() << "has " << rows << " for the rows of its scores";
   if (!bias)
     return success();
   RankedTensorType added = typeOf(bias);
   if (added.getRank() != 4 || !added.getElementType().isF32() ||
       llvm::any_of(llvm::zip(added.getShape(), scores),
                    [](auto sizes) { return std::get<0>(sizes) != 1 && std::get<0>(sizes) != std::get<1>(sizes); }))
-    return op->emitOpError() << "adds a bias " << added << " to scores that are not of its shape";
+    return op.emitOpError() << "adds a bias " << added << " to scores that are not of its shape";
   return success();
 }
 
@@ -371,8 +373,7 @@ LogicalResult MatmulSumOp::verify() {
 LogicalResult AttentionOp::verify() {
   if (failed(expectSame(*this, "an output", getOutput(), getQuery())))
     return failure();
-  return expectAttention(*this, typeOf(getQuery()), typeOf(getKey()), typeOf(getValue()), getBias(),
-                         typeOf(getLogSumExp()));
+  return expectAttention(*this);
 }
 int64_t AttentionOp::getProductOperations() { return countAttention(getQuery(), getKey(), 2); }
 
@@ -382,8 +383,7 @@ LogicalResult AttentionQueryGradientOp::verify() {
       failed(expectSame(*this, "a query's gradient", getQueryGrad(), getQuery())) ||
       failed(expectSame(*this, "dots", getDots(), getLogSumExp())))
     return failure();
-  return expectAttention(*this, typeOf(getQuery()), typeOf(getKey()), typeOf(getValue()), getBias(),
-                         typeOf(getLogSumExp()));
+  return expectAttention(*this);
 }
 /// Scores and their gradients, and the query's.
 int64_t AttentionQueryGradientOp::getProductOperations() { return countAttention(getQuery(), getKey(), 3); }
@@ -394,8 +394,7 @@ LogicalResult AttentionKeyValueGradientOp::verify() {
       failed(expectSame(*this, "a value's gradient", getValueGrad(), getValue())) ||
       failed(expectSame(*this, "dots", getDots(), getLogSumExp())))
     return failure();
-  return expectAttention(*this, typeOf(getQuery()), typeOf(getKey()), typeOf(getValue()), getBias(),
-                         typeOf(getLogSumExp()));
+  return expectAttention(*this);
 }
 /// Scores and their gradients, the key's and the value's.
 int64_t AttentionKeyValueGradientOp::getProductOperations() { return countAttention(getQuery(), getKey(), 4); }

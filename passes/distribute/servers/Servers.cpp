@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Gathers.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
@@ -301,12 +302,8 @@ private:
   }
 
   static bool choosesRows(OpOperand &use) {
-    auto gather = llvm::dyn_cast<dfg::GatherV2Op>(use.getOwner());
-    if (!gather || use.getOperandNumber() != 0 || gather.getBatchDims() != 0 || getPlace(gather))
-      return false;
-    auto axis = gather.getAxis().getDefiningOp<dfg::ConstOp>();
-    auto value = axis ? llvm::dyn_cast<DenseIntElementsAttr>(axis.getValue()) : DenseIntElementsAttr();
-    return value && value.size() == 1 && (*value.begin()).isZero();
+    Operation *op = use.getOwner();
+    return llvm::isa<dfg::GatherV2Op>(op) && use.getOperandNumber() == 0 && !getPlace(op) && dfg::takesRows(op);
   }
 
   void pullRows(Operation *gather, Value handle, Value indices, dist::PlaceAttr holder) {

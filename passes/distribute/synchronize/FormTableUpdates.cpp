@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Gathers.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/NodeNames.h"
 #include "dialects/dist/Dist.h"
@@ -50,9 +51,7 @@ public:
   void run() {
     if (!step.isKnown())
       return;
-    unsigned number = 0;
     for (Operation &op : block) {
-      numbers[&op] = number++;
       if (!step.contains(&op) || llvm::isa<dfg::IdentityOp>(op))
         continue;
       for (Value operand : op.getOperands())
@@ -70,6 +69,12 @@ private:
   static bool isScalar(Value value) {
     auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
     return type && type.getRank() == 0;
+  }
+
+  static Value stripIdentities(Value value) {
+    while (auto identity = value.getDefiningOp<dfg::IdentityOp>())
+      value = identity->getOperand(0);
+    return value;
   }
 
   static TypedAttr getSplat(Value value) {
@@ -123,10 +128,8 @@ private:
 
   /// Whether nothing writes it between the two.
   bool isUnwritten(StringAttr name, Operation *from, Operation *to) {
-    return llvm::none_of(writers[name.getValue()], [&](Operation *op) {
-      return op != from && op != to && numbers.lookup(op) > numbers.lookup(from) &&
-             numbers.lookup(op) < numbers.lookup(to);
-    });
+    return llvm::none_of(writers[name.getValue()],
+                         [&](Operation *op) { return from->isBeforeInBlock(op) && op->isBeforeInBlock(to); });
   }
 
   /// Adds what the value is made of to the expression; false where that is something else. Where a slot has been given
@@ -144,7 +147,7 @@ private:
       return false;
     for (OpOperand &use : value.getUses())
       if (auto assign = llvm::dyn_cast<dfg::AssignOp>(use.getOwner());
-          assign && assign != at && step.contains(assign) && numbers.lookup(assign) < numbers.lookup(at))
+          assign && assign != at && step.contains(assign) && assign->isBeforeInBlock(at))
         if (auto handle = dfg::getVariableHandle(assign->getOperand(0));
             handle && isSlot(handle.getVariableAttr().getAttr(), type) &&
             isUnwritten(handle.getVariableAttr().getAttr(), assign, at)) {
@@ -157,11 +160,10 @@ private:
       if (!name || own != type || !isSlot(name, type) || !isUnwritten(name, read, at))
         return false;
       take(value, name, read.getHandle(), expression);
-      absorbed.insert(op);
+      expression.nodes.insert(op);
       return true;
     }
     if (llvm::isa<dfg::IdentityOp>(op)) {
-      absorbed.insert(op);
       if (!collect(op->getOperand(0), type, at, expression))
         return false;
     } else if (!llvm::isa<dfg::ScalarInterface>(op) || !isPure(op) || op->getNumResults() != 1 ||
@@ -197,74 +199,76 @@ private:
       return;
     if (gradient < 0)
       return;
-    absorbed.clear();
     Expression expression;
     if (!collect(op->getOperand(gradient), type, op, expression))
       return;
-    // All of it is as it was, or none.
-    SmallVector<StringAttr> slots;
-    bool isSparse = false;
-    for (const auto &[name, handle] : expression.handles) {
-      slots.push_back(name);
-      isSparse |= hasRows(name);
-    }
-    llvm::SetVector<Operation *> absorbedHere = absorbed;
-    SmallVector<std::pair<Operation *, Expression>> decays;
+    // All of it is as it was, or none. What a slot is made of is the table's slot as well, so that both are split and
+    // placed alike.
+    std::optional<Decays> decays = collectDecays(expression.handles, type);
+    if (!decays || !areBefore(expression.handles, op) ||
+        llvm::none_of(expression.handles, [&](const auto &slot) { return hasRows(slot.first); }))
+      return;
+    makeUpdate(op, update->getOperand(update.getWrittenOperands().front()), gradient, expression);
+    finish(table.getSymNameAttr(), expression.handles, *decays);
+  }
+
+  /// Assignments of slots, of values that are expressions.
+  using Decays = SmallVector<std::pair<Operation *, Expression>>;
+
+  /// Those of the slots, to which is added what they are made of; none where one is made of something else.
+  std::optional<Decays> collectDecays(llvm::MapVector<StringAttr, Value> &slots, RankedTensorType type) {
+    Decays decays;
     for (size_t i = 0; i < slots.size(); ++i)
-      for (Operation *writer : writers[slots[i].getValue()]) {
+      for (Operation *writer : writers[slots.begin()[i].first.getValue()]) {
         if (!llvm::isa<dfg::AssignOp>(writer))
           continue;
-        absorbed.clear();
         Expression decay;
         if (!collect(writer->getOperand(1), type, writer, decay))
-          return;
-        for (const auto &[name, handle] : decay.handles)
-          if (!llvm::is_contained(slots, name)) {
-            // What a slot is made of is the table's slot as well, so that both are split and placed alike.
-            if (!handle.getDefiningOp()->isBeforeInBlock(op))
-              return;
-            expression.handles.try_emplace(name, handle);
-            slots.push_back(name);
-            isSparse |= hasRows(name);
-          }
-        for (Operation *each : absorbed)
-          decay.nodes.insert(each);
+          return std::nullopt;
+        for (const auto &handle : decay.handles)
+          slots.insert(handle);
         decays.push_back({writer, std::move(decay)});
       }
-    if (!isSparse)
-      return;
-    for (Operation *each : absorbedHere)
-      expression.nodes.insert(each);
-    makeUpdate(op, update->getOperand(update.getWrittenOperands().front()), gradient, expression);
+    return decays;
+  }
+
+  static bool areBefore(const llvm::MapVector<StringAttr, Value> &handles, Operation *op) {
+    return llvm::all_of(handles,
+                        [&](const auto &handle) { return handle.second.getDefiningOp()->isBeforeInBlock(op); });
+  }
+
+  void finish(StringAttr table, const llvm::MapVector<StringAttr, Value> &slots, Decays &decays) {
     for (auto &[assign, decay] : decays)
       makeUpdate(assign, assign->getOperand(0), 1, decay);
-    ofTables.insert(slots.begin(), slots.end());
-    ofTables.insert(table.getSymNameAttr());
+    ofTables.insert_range(llvm::make_first_range(slots));
+    ofTables.insert(table);
+  }
+
+  /// `update` does what `op` did, which goes.
+  void replace(Operation *op, dist::UpdateOp update) {
+    auto handle = dfg::getVariableHandle(update->getOperand(0));
+    llvm::replace(writers[handle.getVariable()], op, update.getOperation());
+    op->erase();
   }
 
   // ---- Rows that are computed of rows of slots ----
 
-  /// The slot of which a node reads rows along the first axis, as it is where the node runs; null of others.
-  StringAttr findSlotOfRows(Operation *op, RankedTensorType type) {
-    Value source;
+  /// The handle of the slot of which a node takes rows, as it is where the node runs; null of others.
+  Value findSlotOfRows(Operation *op, RankedTensorType type) {
+    if (!llvm::isa<dfg::ResourceGatherOp, dfg::GatherV2Op>(op) || !dfg::takesRows(op))
+      return {};
     Operation *from = op;
-    if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(op); gather && gather.getBatchDims() == 0)
-      source = gather.getHandle();
-    if (auto gather = llvm::dyn_cast<dfg::GatherV2Op>(op); gather && gather.getBatchDims() == 0) {
-      auto axis = gather.getAxis().getDefiningOp<dfg::ConstOp>();
-      auto number = axis ? llvm::dyn_cast<DenseIntElementsAttr>(axis.getValue()) : DenseIntElementsAttr();
-      Value value = op->getOperand(0);
-      while (value.getDefiningOp<dfg::IdentityOp>() && !dfg::isHandle(value.getType()))
-        value = value.getDefiningOp()->getOperand(0);
-      auto read = value.getDefiningOp<dfg::ReadVariableOp>();
-      if (read && number && number.size() == 1 && (*number.begin()).isZero()) {
-        source = read.getHandle();
-        from = read;
-      }
+    Value source = op->getOperand(0);
+    if (!dfg::isHandle(source.getType())) {
+      auto read = stripIdentities(source).getDefiningOp<dfg::ReadVariableOp>();
+      if (!read)
+        return {};
+      source = read.getHandle();
+      from = read;
     }
-    auto handle = source ? dfg::getVariableHandle(source) : dfg::VarHandleOp();
+    auto handle = dfg::getVariableHandle(source);
     StringAttr name = handle ? handle.getVariableAttr().getAttr() : StringAttr();
-    return name && isSlot(name, type) && isUnwritten(name, from, op) ? name : StringAttr();
+    return name && isSlot(name, type) && isUnwritten(name, from, op) ? source : Value();
   }
 
   /// Rows are added to the table that are computed of rows of its slots (tf_keras' RMSprop): the update has these as
@@ -273,55 +277,33 @@ private:
     Operation *op = update;
     const bool subtracts = llvm::isa<dfg::ScatterSubOp>(op);
     Value indices = op->getOperand(update.getIndicesOperand()), rows = op->getOperand(update.getGradientOperand());
-    Value distinct = indices;
-    while (distinct.getDefiningOp<dfg::IdentityOp>())
-      distinct = distinct.getDefiningOp()->getOperand(0);
+    Value distinct = stripIdentities(indices);
     Operation *unique = distinct.getDefiningOp();
     // The rule of rows holds for those that are named once.
     if ((!subtracts && !llvm::isa<dfg::ScatterAddOp>(op)) || !unique || !unique->hasTrait<dfg::FindsDistinct>() ||
         distinct != unique->getResult(0))
       return;
     llvm::SetVector<Operation *> above;
-    llvm::MapVector<Operation *, StringAttr> gathers;
-    llvm::SetVector<Attribute> slots;
+    SmallVector<Operation *> gathers;
+    llvm::MapVector<StringAttr, Value> slots;
     SmallVector<Value> pending = {rows};
     while (!pending.empty()) {
       Operation *def = pending.pop_back_val().getDefiningOp();
       if (!def || def == unique || !step.contains(def) || !above.insert(def))
         continue;
-      if (StringAttr slot = findSlotOfRows(def, type)) {
-        gathers[def] = slot;
-        slots.insert(slot);
+      if (Value slot = findSlotOfRows(def, type)) {
+        gathers.push_back(def);
+        slots.try_emplace(dfg::getVariableHandle(slot).getVariableAttr().getAttr(), slot);
       } else if (llvm::isa<dfg::ScalarInterface, dfg::IdentityOp>(def)) {
         pending.append(def->operand_begin(), def->operand_end());
       }
     }
-    SmallVector<std::pair<Operation *, Expression>> decays;
-    for (size_t i = 0; i < slots.size(); ++i)
-      for (Operation *writer : writers[llvm::cast<StringAttr>(slots[i]).getValue()]) {
-        if (!llvm::isa<dfg::AssignOp>(writer))
-          continue;
-        absorbed.clear();
-        Expression decay;
-        if (!collect(writer->getOperand(1), type, writer, decay))
-          return;
-        for (const auto &[name, handle] : decay.handles)
-          slots.insert(name);
-        for (Operation *each : absorbed)
-          decay.nodes.insert(each);
-        decays.push_back({writer, std::move(decay)});
-      }
-    if (slots.empty())
+    std::optional<Decays> decays = collectDecays(slots, type);
+    if (!decays || slots.empty() || !areBefore(slots, op))
       return;
     SmallVector<Value> inputs = {op->getOperand(update.getWrittenOperands().front())};
-    for (Attribute slot : slots) {
-      Operation *writer = writers[llvm::cast<StringAttr>(slot).getValue()].front();
-      Value handle = writer->getOperand(llvm::cast<dfg::UpdateInterface>(writer).getWrittenOperands().front());
-      if (!handle.getDefiningOp()->isBeforeInBlock(op))
-        return;
-      inputs.push_back(handle);
-    }
-    for (auto [gather, slot] : gathers)
+    llvm::append_range(inputs, llvm::make_second_range(slots));
+    for (Operation *gather : gathers)
       if (llvm::isa<dfg::GatherV2Op>(gather)) {
         builder.setInsertionPoint(gather);
         Value source = gather->getOperand(0);
@@ -337,7 +319,6 @@ private:
         control.insert_range(dfg::getControl(gather->getOperand(0).getDefiningOp()));
         if (!control.empty())
           direct->setAttr(dfg::kControlAttr, builder.getArrayAttr(control.getArrayRef()));
-        numbers[direct] = numbers.lookup(gather);
         gather->getResult(0).replaceAllUsesWith(direct->getResult(0));
         gather->erase();
       }
@@ -357,12 +338,8 @@ private:
     for (size_t i = 0; i < slots.size(); ++i)
       yielded.push_back(rule->getArgument(1 + i));
     dist::YieldOp::create(builder, s.loc, yielded);
-    numbers[made] = numbers.lookup(op);
-    op->erase();
-    for (auto &[assign, decay] : decays)
-      makeUpdate(assign, assign->getOperand(0), 1, decay);
-    ofTables.insert_range(slots);
-    ofTables.insert(dfg::getVariableHandle(inputs.front()).getVariableAttr().getAttr());
+    replace(op, made);
+    finish(dfg::getVariableHandle(inputs.front()).getVariableAttr().getAttr(), slots, *decays);
   }
 
   /// The assignment, of a value that is `expression`, as an update that writes the slots as they are.
@@ -436,8 +413,7 @@ private:
       yielded.push_back(rule->getArgument(1 + i));
     dist::YieldOp::create(builder, s.loc, yielded);
     wait(op, update, expression);
-    numbers[update] = numbers.lookup(op);
-    op->erase();
+    replace(op, update);
     unused.insert(expression.nodes.begin(), expression.nodes.end());
   }
 
@@ -501,10 +477,8 @@ private:
   llvm::StringSet<> endpoints;
   OpBuilder builder;
   llvm::MapVector<llvm::StringRef, dfg::VariableOp> variables;
-  llvm::DenseMap<Operation *, unsigned> numbers;
   /// Of each variable, the nodes of the step that write it.
   llvm::StringMap<SmallVector<Operation *>> writers;
-  llvm::SetVector<Operation *> absorbed; // views of what variables are
   llvm::DenseSet<Operation *> unused;
   llvm::DenseSet<Attribute> ofTables; // those whose updates were formed, and their slots
 };

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/synchronize/RowsToOwners.h"
+#include "dialects/dfg/Gathers.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/servers/Roles.h"
@@ -121,15 +122,7 @@ private:
   bool readRows(Operation *op, ArrayRef<const Followed *> of) {
     if (of[0] || !of[1] || of[1]->kind != Indices)
       return false;
-    if (auto gather = llvm::dyn_cast<dfg::GatherV2Op>(op)) {
-      auto axis = gather.getAxis().getDefiningOp<dfg::ConstOp>();
-      auto number = axis ? llvm::dyn_cast<DenseIntElementsAttr>(axis.getValue()) : DenseIntElementsAttr();
-      if (!number || number.size() != 1 || !(*number.begin()).isZero() || gather.getBatchDims() != 0)
-        return false;
-    }
-    if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(op); gather && gather.getBatchDims() != 0)
-      return false;
-    return set(op, {Rows, of[1]->places, of[1]->range});
+    return (llvm::isa<dist::PullRowsOp>(op) || dfg::takesRows(op)) && set(op, {Rows, of[1]->places, of[1]->range});
   }
 
   /// Element by element, of rows in the same places and of what is the same for all rows.

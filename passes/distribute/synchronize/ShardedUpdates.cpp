@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/synchronize/ShardedUpdates.h"
+#include "dialects/dfg/Gathers.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/servers/Roles.h"
 #include "passes/distribute/synchronize/RawGradients.h"
@@ -221,8 +222,8 @@ private:
       if (user == candidate.update || isAside || !isNeeded(user) ||
           llvm::isa<dfg::IsInitializedOp, dfg::IdentityOp>(user))
         continue;
-      if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(user)) {
-        if (gather.getBatchDims() != 0 || init.contains(user))
+      if (llvm::isa<dfg::ResourceGatherOp>(user)) {
+        if (!dfg::takesRows(user) || init.contains(user))
           return needs(user);
         candidate.gathers.push_back(user);
         continue;
@@ -263,16 +264,7 @@ private:
            llvm::any_of(getSummaryNames(graph), is);
   }
 
-  static bool readsRows(OpOperand &use) {
-    auto gather = llvm::dyn_cast<dfg::GatherV2Op>(use.getOwner());
-    if (llvm::isa<dfg::GatherOp>(use.getOwner()))
-      return use.getOperandNumber() == 0;
-    if (!gather || use.getOperandNumber() != 0 || gather.getBatchDims() != 0)
-      return false;
-    auto axis = gather.getAxis().getDefiningOp<dfg::ConstOp>();
-    auto value = axis ? llvm::dyn_cast<DenseIntElementsAttr>(axis.getValue()) : DenseIntElementsAttr();
-    return value && value.size() == 1 && (*value.begin()).isZero();
-  }
+  static bool readsRows(OpOperand &use) { return use.getOperandNumber() == 0 && dfg::takesRows(use.getOwner()); }
 
   /// A node that needs the whole slot; savers, views and initializers do not.
   Operation *findReader(llvm::StringRef slot, Candidate &candidate) {
@@ -286,8 +278,7 @@ private:
       if (llvm::isa<dfg::OpaqueOp>(user) && !isInStepAsKnown(user))
         continue;
       // Rows of a table's slot the owner is asked for.
-      if (auto gather = llvm::dyn_cast<dfg::ResourceGatherOp>(user);
-          gather && candidate.isTable && gather.getBatchDims() == 0 && !init.contains(user)) {
+      if (llvm::isa<dfg::ResourceGatherOp>(user) && candidate.isTable && dfg::takesRows(user) && !init.contains(user)) {
         candidate.gathers.push_back(user);
         continue;
       }

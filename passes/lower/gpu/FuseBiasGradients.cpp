@@ -10,7 +10,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/lower/Passes.h"
-#include "passes/lower/kernels/FusionPlan.h"
+#include "passes/lower/kernels/Casts.h"
 #include "passes/lower/kernels/Reshapes.h"
 #include "passes/lower/plan/Addresses.h"
 
@@ -30,14 +30,10 @@ Value getNarrowSource(Value value) {
       value = op->getOperand(0);
       continue;
     }
-    auto generic = dyn_cast<linalg::GenericOp>(op);
-    if (!generic || !isElementwise(generic) || generic.getNumDpsInputs() != 1 || generic->getNumResults() != 1 ||
-        !llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }))
+    Value narrow = getCast<arith::ExtFOp>(op);
+    if (!narrow)
       break;
-    auto wide = generic.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::ExtFOp>();
-    if (!wide || wide.getIn() != generic.getBody()->getArgument(0))
-      break;
-    value = generic.getInputs()[0];
+    value = narrow;
   }
   return value;
 }

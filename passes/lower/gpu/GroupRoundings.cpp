@@ -13,7 +13,7 @@
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/DeviceKernel.h"
 #include "passes/lower/gpu/DeviceLaunches.h"
-#include "passes/lower/kernels/FusionPlan.h"
+#include "passes/lower/kernels/Casts.h"
 #include "passes/lower/plan/Addresses.h"
 #include "llvm/Support/MathExtras.h"
 
@@ -33,13 +33,9 @@ constexpr int64_t kRounded = 8, kRoundsOfBlock = 4, kRoundedByBlock = kThreads *
 
 /// A variable of float32 that is rounded to bfloat16, and nothing else.
 bool isRoundingOfVariable(linalg::GenericOp op) {
-  if (!isElementwise(op) || op.getNumDpsInputs() != 1 || op->getNumResults() != 1 ||
-      countElements(op.getResult(0)) == 0 ||
-      !llvm::all_of(op.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }))
-    return false;
-  auto rounding = op.getBody()->getTerminator()->getOperand(0).getDefiningOp<arith::TruncFOp>();
-  return rounding && rounding.getIn() == op.getBody()->getArgument(0) && rounding.getIn().getType().isF32() &&
-         rounding.getType().isBF16() && op.getInputs()[0].getDefiningOp<drt::ReadOp>();
+  const Value variable = getCast<arith::TruncFOp>(op);
+  return variable && variable.getDefiningOp<drt::ReadOp>() && getElementTypeOrSelf(variable).isF32() &&
+         getElementTypeOrSelf(op.getResult(0)).isBF16() && countElements(op.getResult(0)) > 0;
 }
 
 /// Launches in the place of the first.
@@ -98,14 +94,10 @@ private:
 
   /// As much as is stored at once, of which two loads have half each.
   static void roundVector(ThreadWriter &w, Value from, Value to, Value at) {
-    const auto half = VectorType::get({kRounded / 2}, w.b.getF32Type());
     SmallVector<Value> rounded;
-    for (int64_t part : {0, 1}) {
-      auto loaded = vector::LoadOp::create(w.b, half, from, ValueRange{w.add(at, part * kRounded / 2)});
-      loaded.setAlignment(kVectorBytes);
-      for (int64_t i = 0; i < kRounded / 2; ++i)
-        rounded.push_back(arith::TruncFOp::create(w.b, w.b.getBF16Type(), vector::ExtractOp::create(w.b, loaded, i)));
-    }
+    for (int64_t part : {0, 1})
+      for (Value element : w.loadVector(from, w.add(at, part * kRounded / 2), kRounded / 2))
+        rounded.push_back(arith::TruncFOp::create(w.b, w.b.getBF16Type(), element));
     Value whole = vector::FromElementsOp::create(w.b, VectorType::get({kRounded}, w.b.getBF16Type()), rounded);
     auto stored = vector::StoreOp::create(w.b, whole, to, ValueRange{at});
     stored.setAlignment(kVectorBytes);

@@ -94,30 +94,18 @@ std::optional<Sum> matchSum(linalg::GenericOp op) {
 bool isSame(linalg::GenericOp one, linalg::GenericOp other) {
   if (!one || !other)
     return !one && !other;
-  // Loops and shapes may differ: bodies are what is compared.
-  Block &x = *one.getBody(), &y = *other.getBody();
-  if (x.getArgumentTypes() != y.getArgumentTypes() || x.getOperations().size() != y.getOperations().size())
-    return false;
+  // Loops and shapes may differ: bodies are what is compared, and constants that they take from outside.
   llvm::DenseMap<Value, Value> mapped;
-  for (auto [from, to] : llvm::zip(x.getArguments(), y.getArguments()))
-    mapped[from] = to;
-  for (auto [from, to] : llvm::zip(x, y)) {
-    if (from.getName() != to.getName() || from.getAttrDictionary() != to.getAttrDictionary() ||
-        from.getResultTypes() != to.getResultTypes() || from.getNumOperands() != to.getNumOperands())
-      return false;
-    for (auto [a, b] : llvm::zip(from.getOperands(), to.getOperands())) {
-      Attribute own, others;
-      const bool isEqual =
-          mapped.contains(a) ? mapped[a] == b
-          : a == b           ? true
-                   : matchPattern(a, m_Constant(&own)) && matchPattern(b, m_Constant(&others)) && own == others;
-      if (!isEqual)
-        return false;
-    }
-    for (auto [a, b] : llvm::zip(from.getResults(), to.getResults()))
-      mapped[a] = b;
-  }
-  return true;
+  return OperationEquivalence::isRegionEquivalentTo(
+      &one.getRegion(), &other.getRegion(),
+      [&](Value a, Value b) {
+        Attribute own, others;
+        return success(mapped.contains(a) ? mapped[a] == b
+                       : a == b           ? true
+                                          : matchPattern(a, m_Constant(&own)) && matchPattern(b, m_Constant(&others)) &&
+                                                own == others);
+      },
+      [&](Value a, Value b) { mapped[a] = b; }, OperationEquivalence::IgnoreLocations);
 }
 
 /// Writes what the body computes of `argument`: `result` of its values.
@@ -139,8 +127,7 @@ Value writeBody(ThreadWriter &w, linalg::GenericOp op, Value argument, Value res
 
 Value sumOfWarp(ThreadWriter &w, Value value) {
   for (int32_t mask = kLanes / 2; mask > 0; mask /= 2)
-    value = arith::AddFOp::create(
-        w.b, value, gpu::ShuffleOp::create(w.b, value, mask, kLanes, gpu::ShuffleMode::XOR).getShuffleResult());
+    value = arith::AddFOp::create(w.b, value, w.fromLane(value, mask));
   return value;
 }
 
@@ -200,14 +187,7 @@ private:
       for (auto [sum, element] : llvm::zip(to, loaded))
         sum = arith::AddFOp::create(w.b, sum, writeBody(w, sums[0].op, element, getAddend(sums[0].op)));
     };
-    auto load = [&](Value at) {
-      auto loaded = vector::LoadOp::create(w.b, VectorType::get({kVector}, w.b.getF32Type()), buffer, ValueRange{at});
-      loaded.setAlignment(kVectorBytes);
-      SmallVector<Value> elements;
-      for (int64_t i = 0; i < kVector; ++i)
-        elements.push_back(vector::ExtractOp::create(w.b, loaded, i));
-      return elements;
-    };
+    auto load = [&](Value at) { return w.loadVector(buffer, at, kVector); };
     auto whole =
         scf::IfOp::create(w.b, TypeRange(ValueRange(start)), w.lessOrEqual(end, count), /*withElseRegion=*/true);
     {

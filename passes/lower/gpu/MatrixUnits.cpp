@@ -94,19 +94,15 @@ void MatrixUnits::addProducts(MutableArrayRef<Value> sums, const Left &left, con
   }
 }
 
-Value MatrixUnits::fromOther(Value value, int32_t mask) {
-  return gpu::ShuffleOp::create(b, value, mask, 32, gpu::ShuffleMode::XOR).getShuffleResult();
-}
-
 Value MatrixUnits::sumOfRow(Value value) {
   for (int32_t mask : {1, 2})
-    value = arith::AddFOp::create(b, value, fromOther(value, mask));
+    value = arith::AddFOp::create(b, value, w.fromLane(value, mask));
   return value;
 }
 
 Value MatrixUnits::maximumOfRow(Value value) {
   for (int32_t mask : {1, 2})
-    value = arith::MaximumFOp::create(b, value, fromOther(value, mask));
+    value = arith::MaximumFOp::create(b, value, w.fromLane(value, mask));
   return value;
 }
 

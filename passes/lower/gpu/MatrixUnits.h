@@ -69,7 +69,6 @@ private:
   static constexpr int64_t kDepth = 16, kColumns = 8; // of one product
 
   Result multiply(const Left &left, std::array<Value, 2> right, const Result &added);
-  Value fromOther(Value value, int32_t mask);
   Value join(Value first, Value second);
 
   Value group, pair;

@@ -5,9 +5,11 @@
 //===----------------------------------------------------------------------===//
 #include "passes/lower/gpu/ThreadWriter.h"
 #include "passes/lower/gpu/ControlFlow.h"
+#include "passes/lower/gpu/DeviceKernel.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -97,6 +99,21 @@ Value ThreadWriter::search(Value buffer, Value begin, Value length, int64_t most
     found = select(both(compare(arith::CmpIPredicate::ule, next, length), isBefore(element)), next, found);
   }
   return found;
+}
+
+ThreadWriter::Values ThreadWriter::loadVector(Value buffer, Value at, int64_t count) {
+  const auto type = VectorType::get({count}, getElementTypeOrSelf(buffer));
+  auto loaded = vector::LoadOp::create(b, type, buffer, ValueRange{at});
+  loaded.setAlignment(kVectorBytes);
+  Values elements;
+  for (int64_t i = 0; i < count; ++i)
+    elements.push_back(vector::ExtractOp::create(b, loaded, i));
+  return elements;
+}
+
+Value ThreadWriter::fromLane(Value value, int32_t mask) {
+  constexpr int32_t kLanesOfWarp = 32;
+  return gpu::ShuffleOp::create(b, value, mask, kLanesOfWarp, gpu::ShuffleMode::XOR).getShuffleResult();
 }
 
 ThreadWriter::Values ThreadWriter::findEntry(Value at, ArrayRef<int64_t> begins, TypeRange types,

@@ -72,6 +72,11 @@ public:
   Value search(Value buffer, Value begin, Value length, int64_t most, int64_t size,
                llvm::function_ref<Value(Value element)> isBefore);
 
+  /// `count` elements of a buffer, in one load of 16 bytes.
+  Values loadVector(Value buffer, Value at, int64_t count);
+  /// The value that the lane has whose number differs in the bits of `mask`.
+  Value fromLane(Value value, int32_t mask);
+
   /// What `write` gives for the entry of a table that `at` is in: entry i is from begins[i] on. Found by halves, so
   /// that all entries are in the code.
   Values findEntry(Value at, llvm::ArrayRef<int64_t> begins, mlir::TypeRange types,

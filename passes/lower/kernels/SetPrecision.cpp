@@ -11,6 +11,7 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/kernels/Casts.h"
 #include "passes/lower/kernels/HalfProducts.h"
 #include "passes/lower/kernels/Reshapes.h"
 #include "passes/lower/plan/ProductType.h"
@@ -56,16 +57,6 @@ bool isProductOfFloat32(Operation *op) {
   return isa<drt::ProductInterface>(op) && llvm::all_of(op->getOperandTypes(), [](Type type) {
            return cast<RankedTensorType>(type).getElementType().isF32();
          });
-}
-
-/// What `Cast` alone converts, element by element, in an operation; null where it does anything else.
-template <typename Cast> Value getCast(Operation *op) {
-  auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
-  if (!generic || generic.getNumDpsInputs() != 1 || generic->getNumResults() != 1 ||
-      !llvm::all_of(generic.getIndexingMapsArray(), [](AffineMap map) { return map.isIdentity(); }))
-    return {};
-  auto cast = generic.getBody()->getTerminator()->getOperand(0).getDefiningOp<Cast>();
-  return cast && cast.getIn() == generic.getBody()->getArgument(0) ? generic.getInputs()[0] : Value();
 }
 
 /// The products of graphs that are made of narrow floats themselves: operands that are widened for a product alone are
