@@ -4,14 +4,12 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cuda/tuning.h"
+#include "checkpoint/output_file.h"
 #include "core/error.h"
 
 #include <cstdio>
-#include <cstring>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
-#include <unistd.h>
 #include <utility>
 #include <vector>
 
@@ -99,13 +97,10 @@ void Tuning::save() {
   for (const auto &[key, matmul] : matmuls_)
     text << key << '\t' << matmul.us << '\t' << matmul.heuristicUs << '\t' << matmul.workspace << '\t'
          << asText(matmul.algorithm) << '\n';
-  const std::string written = path_ + "." + std::to_string(getpid());
-  std::error_code error;
-  if (!(std::ofstream(written) << text.str() << std::flush))
-    throw Error("--tune " + path_ + ": cannot write there");
-  std::filesystem::rename(written, path_, error);
-  if (error)
-    throw Error("--tune " + path_ + ": cannot write there: " + error.message());
+  OutputFile file(path_);
+  const std::string lines = text.str();
+  file.write(lines.data(), lines.size());
+  file.publish();
   changed_ = false;
 }
 
