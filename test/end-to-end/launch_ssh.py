@@ -143,6 +143,15 @@ def refuses():
             done = subprocess.run([str(word) for word in command], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60)
             if done.returncode == 0 or text not in done.stdout:
                 found.append(f"{command}: status {done.returncode}, {done.stdout}")
+        # Who has made the folder could exchange the file once it is verified.
+        digest = hashlib.sha256(run.program.read_bytes()).hexdigest()
+        taken = folder / hosts.addresses[1] / f"distc-{os.getuid()}-{digest[:16]}"
+        taken.mkdir()
+        os.chown(taken, 4321, 4321)
+        launched = run.start("--data", run.model.feeds, "--steps", 1)
+        out = launched.communicate(timeout=60)[0]
+        if launched.returncode == 0 or "is somebody else's" not in out or list(taken.iterdir()):
+            found.append(f"somebody else's folder: status {launched.returncode}, {out}")
         return found
 
 

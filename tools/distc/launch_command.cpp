@@ -14,6 +14,7 @@
 
 #include "core/error.h"
 #include "core/flag_errors.h"
+#include "launch/secret.h"
 #include "strategies/Resources.h"
 
 #include <algorithm>
@@ -22,7 +23,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
@@ -30,8 +30,6 @@
 #include <map>
 #include <netdb.h>
 #include <poll.h>
-#include <random>
-#include <set>
 #include <sstream>
 #include <sys/socket.h>
 #include <sys/wait.h>
@@ -248,8 +246,11 @@ private:
     const std::string name = std::filesystem::path(program).filename().string();
     const std::string where =
         "d=${TMPDIR:-/tmp}/distc-$(id -u)-" + hash.substr(0, 16) + "; f=$d/" + quoted(name) + "; ";
-    const auto [there, status] = outputOf(
-        onHost(host, where + "umask 077; mkdir -p \"$d\" && echo \"$f\" && sha256sum < \"$f\" 2>/dev/null; true"));
+    const auto [there, status] = outputOf(onHost(
+        host,
+        where +
+            "umask 077; mkdir -p \"$d\" || exit 1; [ -O \"$d\" ] || { echo \"$d is somebody else's; "
+            "remove it, or name another TMPDIR\" >&2; exit 1; }; echo \"$f\" && sha256sum < \"$f\" 2>/dev/null; true"));
     const size_t end = there.find('\n');
     if (status != 0 || end == std::string::npos || end == 0)
       throw drt::Error("cannot run a command on '" + host.address + "' over ssh (status " + std::to_string(status) +
@@ -304,16 +305,9 @@ private:
   // One for the run, unless the environment has it.
   const std::string &secret() {
     if (secret_.empty())
-      if (const char *given = std::getenv("DISTC_SECRET"))
-        secret_ = given;
-    if (secret_.empty()) {
-      std::random_device random;
-      for (int i = 0; i < 8; ++i) {
-        std::array<char, 9> word;
-        std::snprintf(word.data(), word.size(), "%08x", random());
-        secret_ += word.data();
-      }
-    }
+      secret_ = drt::find_secret("");
+    if (secret_.empty())
+      secret_ = drt::make_secret();
     return secret_;
   }
 
