@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, must, need_emulated_gpu, need_tensorflow, need_tools, trained
+from support import DISTC, Checks, Folder, must, need_emulated_gpu, need_tensorflow, need_tools, trained, write_graph
 
 # Name: batch, queries, keys, heads, size of a head, mask; attentions and their gradients in the step, attentions in the evaluation.
 CASES = {
@@ -69,14 +69,11 @@ def build(tf, batch, queries, keys, heads, size, mask):
 
 def check(tf, flags, replicas, batch, queries, keys, heads, size, mask, in_step, in_eval):
     batch *= replicas
-    with Folder() as folder, tf.Graph().as_default() as graph:
+    with Folder() as folder, tf.Graph().as_default():
         loss, data = build(tf, batch, queries, keys, heads, size, mask)
         train = tf.train.GradientDescentOptimizer(1.0).minimize(loss)
         init = tf.global_variables_initializer()
-        meta = tf.train.export_meta_graph(graph=graph, saver_def=tf.train.Saver().saver_def)
-        for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
-            meta.collection_def[key].node_list.value[:] = [node.name]
-        (folder / "graph.meta").write_bytes(meta.SerializeToString(deterministic=True))
+        write_graph(tf, folder / "graph.meta", train, init, loss)
         with tf.Session() as session:
             session.run(init)
             names = [variable.op.name for variable in tf.global_variables()]

@@ -9,7 +9,7 @@ import numpy as np
 
 import control_flow_tensorflow
 from control_flow_tensorflow import BATCH, SIZE, STEPS, Inputs
-from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_by, run
+from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, read_by, run, write_graph
 from support import expect as expect_run
 from tensorflow_runs import TWO_WORKERS_TWO_SERVERS, load_runner, make_apart
 
@@ -319,10 +319,7 @@ def write(folder, name):
             train = tf.group(minimized, *behind(), name="train")
         init = tf.global_variables_initializer()
         saver = tf.train.Saver()
-        meta = tf.train.export_meta_graph(saver_def=saver.saver_def)
-        for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
-            meta.collection_def[key].node_list.value[:] = [node.name]
-        (folder / "graph.meta").write_bytes(meta.SerializeToString())
+        write_graph(tf, folder / "graph.meta", train, init, loss, saver)
         data, scalars = inputs.data()
         read = read_by(train, loss.op)
         data = {name: array for name, array in data.items() if name in read}

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, must, need_emulated_gpu, need_tensorflow, need_tools, trained
+from support import DISTC, Checks, Folder, must, need_emulated_gpu, need_tensorflow, need_tools, trained, write_graph
 
 # A block adds up 16,384 elements, a thread four at a time.
 SIZES = [[1], [3], [7, 5], [4096, 4], [16385], [16383], [129, 300], [2, 3, 11], [50000], [64], [5, 1, 1]]
@@ -22,24 +22,17 @@ def slopes(number):
     return flat.reshape(size)
 
 
-def write(tf, graph, path, train, init, loss):
-    meta = tf.train.export_meta_graph(graph=graph, saver_def=tf.train.Saver().saver_def)
-    for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
-        meta.collection_def[key].node_list.value[:] = [node.name]
-    path.write_bytes(meta.SerializeToString(deterministic=True))
-
-
 def check(tf, clip, replicas):
     rng = np.random.RandomState(1)
     data = {"x": rng.randn(BATCH, 3).astype(np.float32)}
-    with Folder() as folder, tf.Graph().as_default() as graph:
+    with Folder() as folder, tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [None, 3], "x")
         variables = [tf.get_variable(f"v{i}", initializer=np.zeros(size, np.float32)) for i, size in enumerate(SIZES)]
         loss = tf.reduce_mean(tf.reduce_sum(x, 1) ** 2) * tf.add_n([tf.reduce_sum(variable * slopes(i)) for i, variable in enumerate(variables)])
         gradients, norm = tf.clip_by_global_norm(tf.gradients(loss, variables), clip)
         train = tf.train.GradientDescentOptimizer(1.0).apply_gradients(zip(gradients, variables))
         init = tf.global_variables_initializer()
-        write(tf, graph, folder / "graph.meta", train, init, loss)
+        write_graph(tf, folder / "graph.meta", train, init, loss)
         with tf.Session() as session:
             session.run(init)
             want_norm, _ = session.run([norm, train], {"x:0": data["x"]})
@@ -66,7 +59,7 @@ def check_roundings(tf, replicas):
     """A block rounds 8,192 elements, a thread eight at a time; elements are rounded already, so that each counts in full."""
     rng = np.random.RandomState(2)
     data = {"x": rng.randint(-8, 9, [BATCH, WIDTHS[0]]).astype(np.float32) / 8}
-    with Folder() as folder, tf.Graph().as_default() as graph:
+    with Folder() as folder, tf.Graph().as_default():
         x = tf.placeholder(tf.float32, [None, WIDTHS[0]], "x")
         hidden, layers = x, []
         for i, (inputs, outputs) in enumerate(zip(WIDTHS, WIDTHS[1:])):
@@ -76,7 +69,7 @@ def check_roundings(tf, replicas):
         loss = tf.reduce_mean(tf.reduce_sum((hidden - 1) ** 2, 1))
         train = tf.train.GradientDescentOptimizer(1.0).minimize(loss)
         init = tf.global_variables_initializer()
-        write(tf, graph, folder / "graph.meta", train, init, loss)
+        write_graph(tf, folder / "graph.meta", train, init, loss)
         with tf.Session() as session:
             session.run(init)
             want, before = session.run([loss, layers], {"x:0": data["x"]})

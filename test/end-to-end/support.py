@@ -66,6 +66,14 @@ def need_tensorflow():
     return tf.compat.v1, tf
 
 
+def write_graph(tf, path, train, init, loss, saver=None):
+    """The default graph with its endpoints and a saver."""
+    meta = tf.train.export_meta_graph(saver_def=(saver or tf.train.Saver()).saver_def)
+    for key, node in (("train_op", train), ("init_op", init), ("losses", loss)):
+        meta.collection_def[key].node_list.value[:] = [node.name]
+    path.write_bytes(meta.SerializeToString(deterministic=True))
+
+
 def read_by(*operations):
     """The names of the placeholders that TensorFlow's operations need: an array that nothing reads is an error."""
     seen, left = set(), list(operations)

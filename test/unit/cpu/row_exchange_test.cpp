@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <functional>
 #include <random>
 #include <thread>
 
@@ -22,6 +23,18 @@ drt_bucket planOf(const drt_member &member, int32_t dtype, int64_t count) {
   return {"pull 0", DRT_BUCKET_PULL_ROWS, dtype, DRT_REDUCE_SUM, 0, count, 1, &member, nullptr, 0, 0};
 }
 
+/// Runs what each task does, all at once; none may count anything wrong.
+void checkInEachTask(int32_t tasks, const std::function<void(int32_t, Communicator &, int64_t &)> &run) {
+  InProcessGroup group(tasks);
+  std::vector<int64_t> wrong(static_cast<size_t>(tasks));
+  std::vector<std::thread> threads;
+  for (int32_t t = 0; t < tasks; ++t)
+    threads.emplace_back([&, t] { run(t, group.member(t), wrong[t]); });
+  for (std::thread &thread : threads)
+    thread.join();
+  CHECK(wrong == std::vector<int64_t>(static_cast<size_t>(tasks)));
+}
+
 } // namespace
 
 TEST_CASE("every replica has the rows that it asks for, whoever holds the table") {
@@ -33,44 +46,37 @@ TEST_CASE("every replica has the rows that it asks for, whoever holds the table"
     table[i] = static_cast<float>(i) - 50.5f;
   const drt_member member = {"table", 0, tableRows * columns, columns, 0, owner + 1, 0, 0};
   const drt_bucket plan = planOf(member, dtype, count);
-  InProcessGroup group(tasks);
-  std::vector<int64_t> wrong(static_cast<size_t>(tasks));
-  std::vector<std::thread> threads;
-  for (int32_t t = 0; t < tasks; ++t)
-    threads.emplace_back([&, t] {
-      RowExchange exchange;
-      std::vector<int64_t> most;
-      for (int32_t other = 0; other < tasks; ++other)
-        most.push_back(1 + other);
-      std::mt19937 random(static_cast<uint32_t>(t));
-      // Exchanges of all kinds behind each other: nobody asks, this task only answers, rows that are none.
-      for (int round = 0; round < 4; ++round) {
-        const int replicas = round == 1 && t > 0 ? 0 : round == 2 ? 0 : 1 + t;
-        std::vector<std::vector<int64_t>> wide(static_cast<size_t>(replicas), std::vector<int64_t>(count));
-        std::vector<std::vector<int32_t>> narrow(static_cast<size_t>(replicas), std::vector<int32_t>(count));
-        std::vector<std::vector<float>> rows(static_cast<size_t>(replicas), std::vector<float>(count * columns, 7));
-        std::vector<RowRequest> requests;
-        for (size_t r = 0; r < static_cast<size_t>(replicas); ++r) {
-          for (int64_t i = 0; i < count; ++i) {
-            wide[r][i] = static_cast<int64_t>(random() % (tableRows + 3)) - 1; // -1 and 37, 38: no rows
-            narrow[r][i] = static_cast<int32_t>(wide[r][i]);
-          }
-          const void *indices = dtype == DRT_I64 ? static_cast<const void *>(wide[r].data()) : narrow[r].data();
-          requests.push_back({indices, rows[r].data()});
+  checkInEachTask(tasks, [&](int32_t t, Communicator &communicator, int64_t &wrong) {
+    RowExchange exchange;
+    std::vector<int64_t> most;
+    for (int32_t other = 0; other < tasks; ++other)
+      most.push_back(1 + other);
+    std::mt19937 random(static_cast<uint32_t>(t));
+    // Exchanges of all kinds behind each other: nobody asks, this task only answers, rows that are none.
+    for (int round = 0; round < 4; ++round) {
+      const int replicas = round == 1 && t > 0 ? 0 : round == 2 ? 0 : 1 + t;
+      std::vector<std::vector<int64_t>> wide(static_cast<size_t>(replicas), std::vector<int64_t>(count));
+      std::vector<std::vector<int32_t>> narrow(static_cast<size_t>(replicas), std::vector<int32_t>(count));
+      std::vector<std::vector<float>> rows(static_cast<size_t>(replicas), std::vector<float>(count * columns, 7));
+      std::vector<RowRequest> requests;
+      for (size_t r = 0; r < static_cast<size_t>(replicas); ++r) {
+        for (int64_t i = 0; i < count; ++i) {
+          wide[r][i] = static_cast<int64_t>(random() % (tableRows + 3)) - 1; // -1 and 37, 38: no rows
+          narrow[r][i] = static_cast<int32_t>(wide[r][i]);
         }
-        const char *data = t == owner ? reinterpret_cast<const char *>(table.data()) : nullptr;
-        exchange.pull(group.member(t), owner, {data, tableRows, columns * 4}, plan, most, requests);
-        for (size_t r = 0; r < rows.size(); ++r)
-          for (int64_t i = 0; i < count * columns; ++i) {
-            const int64_t row = wide[r][i / columns];
-            const float want = row < 0 || row >= tableRows ? 0 : table[row * columns + i % columns];
-            wrong[t] += rows[r][i] != want;
-          }
+        const void *indices = dtype == DRT_I64 ? static_cast<const void *>(wide[r].data()) : narrow[r].data();
+        requests.push_back({indices, rows[r].data()});
       }
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  CHECK(wrong == std::vector<int64_t>(static_cast<size_t>(tasks)));
+      const char *data = t == owner ? reinterpret_cast<const char *>(table.data()) : nullptr;
+      exchange.pull(communicator, owner, {data, tableRows, columns * 4}, plan, most, requests);
+      for (size_t r = 0; r < rows.size(); ++r)
+        for (int64_t i = 0; i < count * columns; ++i) {
+          const int64_t row = wide[r][i / columns];
+          const float want = row < 0 || row >= tableRows ? 0 : table[row * columns + i % columns];
+          wrong += rows[r][i] != want;
+        }
+    }
+  });
 }
 
 TEST_CASE("rows go to who owns them, in the places that they have among those of all replicas") {
@@ -106,45 +112,38 @@ TEST_CASE("rows go to who owns them, in the places that they have among those of
         return shard.owner - 1;
     return int64_t{-1};
   };
-  InProcessGroup group(tasks);
-  std::vector<int64_t> wrong(static_cast<size_t>(tasks));
-  std::vector<std::thread> threads;
-  for (int32_t t = 0; t < tasks; ++t)
-    threads.emplace_back([&, t] {
-      RowExchange exchange;
-      for (int round = 0; round < 2; ++round) {
-        size_t first = 0;
-        for (int32_t other = 0; other < t; ++other)
-          first += static_cast<size_t>(replicas[other]);
-        const auto own = static_cast<size_t>(replicas[t]), all = indices.size();
-        std::vector<std::vector<int32_t>> narrow(own), allNarrow(own, std::vector<int32_t>(all * count, 9));
-        std::vector<std::vector<int64_t>> allWide(own, std::vector<int64_t>(all * count, 9));
-        std::vector<std::vector<float>> values(own, std::vector<float>(count * columns)),
-            allValues(own, std::vector<float>(all * count * columns, 9));
-        std::vector<RowPush> pushes;
-        for (size_t r = 0; r < own; ++r) {
-          narrow[r].assign(indices[first + r].begin(), indices[first + r].end());
-          for (int64_t i = 0; i < count * columns; ++i)
-            values[r][i] = valueOf(first + r, i);
-          if (dtype == DRT_I64)
-            pushes.push_back({indices[first + r].data(), values[r].data(), allWide[r].data(), allValues[r].data()});
-          else
-            pushes.push_back({narrow[r].data(), values[r].data(), allNarrow[r].data(), allValues[r].data()});
-        }
-        exchange.push(group.member(t), plan, replicas, pushes);
-        for (size_t r = 0; r < own; ++r)
-          for (size_t from = 0; from < all; ++from)
-            for (int64_t i = 0; i < count; ++i) {
-              const size_t at = from * count + i;
-              const int64_t index = indices[from][i], got = dtype == DRT_I64 ? allWide[r][at] : allNarrow[r][at];
-              const bool isHere = ownerOf(index) == t;
-              wrong[t] += got != (isHere ? index : -1);
-              for (int64_t c = 0; c < columns; ++c)
-                wrong[t] += allValues[r][at * columns + c] != (isHere ? valueOf(from, i * columns + c) : 0);
-            }
+  checkInEachTask(tasks, [&](int32_t t, Communicator &communicator, int64_t &wrong) {
+    RowExchange exchange;
+    for (int round = 0; round < 2; ++round) {
+      size_t first = 0;
+      for (int32_t other = 0; other < t; ++other)
+        first += static_cast<size_t>(replicas[other]);
+      const auto own = static_cast<size_t>(replicas[t]), all = indices.size();
+      std::vector<std::vector<int32_t>> narrow(own), allNarrow(own, std::vector<int32_t>(all * count, 9));
+      std::vector<std::vector<int64_t>> allWide(own, std::vector<int64_t>(all * count, 9));
+      std::vector<std::vector<float>> values(own, std::vector<float>(count * columns)),
+          allValues(own, std::vector<float>(all * count * columns, 9));
+      std::vector<RowPush> pushes;
+      for (size_t r = 0; r < own; ++r) {
+        narrow[r].assign(indices[first + r].begin(), indices[first + r].end());
+        for (int64_t i = 0; i < count * columns; ++i)
+          values[r][i] = valueOf(first + r, i);
+        if (dtype == DRT_I64)
+          pushes.push_back({indices[first + r].data(), values[r].data(), allWide[r].data(), allValues[r].data()});
+        else
+          pushes.push_back({narrow[r].data(), values[r].data(), allNarrow[r].data(), allValues[r].data()});
       }
-    });
-  for (std::thread &thread : threads)
-    thread.join();
-  CHECK(wrong == std::vector<int64_t>(static_cast<size_t>(tasks)));
+      exchange.push(communicator, plan, replicas, pushes);
+      for (size_t r = 0; r < own; ++r)
+        for (size_t from = 0; from < all; ++from)
+          for (int64_t i = 0; i < count; ++i) {
+            const size_t at = from * count + i;
+            const int64_t index = indices[from][i], got = dtype == DRT_I64 ? allWide[r][at] : allNarrow[r][at];
+            const bool isHere = ownerOf(index) == t;
+            wrong += got != (isHere ? index : -1);
+            for (int64_t c = 0; c < columns; ++c)
+              wrong += allValues[r][at * columns + c] != (isHere ? valueOf(from, i * columns + c) : 0);
+          }
+    }
+  });
 }
