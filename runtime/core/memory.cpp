@@ -6,7 +6,9 @@
 #include "core/memory.h"
 #include "core/error.h"
 
+#include <cstdio>
 #include <sys/mman.h>
+#include <unistd.h>
 
 namespace drt {
 
@@ -26,6 +28,16 @@ Memory::Memory(int64_t bytes) : bytes_(bytes) {
 Memory::~Memory() {
   if (data_)
     munmap(data_, bytes_);
+}
+
+int64_t residentBytes() {
+  long long size = 0, resident = 0;
+  if (FILE *file = std::fopen("/proc/self/statm", "r")) {
+    if (std::fscanf(file, "%lld %lld", &size, &resident) != 2)
+      resident = 0;
+    std::fclose(file);
+  }
+  return static_cast<int64_t>(resident) * sysconf(_SC_PAGESIZE);
 }
 
 } // namespace drt

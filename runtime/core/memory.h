@@ -36,6 +36,9 @@ private:
   int64_t bytes_ = 0;
 };
 
+/// Bytes of the process that are in memory now, as the kernel counts them; 0 where it does not say.
+int64_t residentBytes();
+
 } // namespace drt
 
 #endif // DRT_CORE_MEMORY_H

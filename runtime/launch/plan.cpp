@@ -7,14 +7,16 @@
 #include "core/counted.h"
 #include "core/device_memory.h"
 #include "core/dtype.h"
+#include "core/memory.h"
+#include "data/dataset.h"
+#include "data/feeder.h"
 #include "launch/program.h"
 
 #include <algorithm>
-#include <cstdio>
+#include <dlfcn.h>
 #include <map>
 #include <set>
 #include <string>
-#include <unistd.h>
 #include <vector>
 
 namespace drt {
@@ -295,16 +297,44 @@ static std::string serversText(const drt_program &program) {
   }
 }
 
-// What the process takes before any variable is there: its code, libraries, and the runtime's own memory. Zero where
-// the system does not say.
-static int64_t residentBytes() {
-  long long size = 0, resident = 0;
-  if (FILE *file = std::fopen("/proc/self/statm", "r")) {
-    if (std::fscanf(file, "%lld %lld", &size, &resident) != 2)
-      resident = 0;
-    std::fclose(file);
-  }
-  return static_cast<int64_t>(resident) * sysconf(_SC_PAGESIZE);
+// oneDNN makes the code of its matmuls when the first one of a form is asked for: each is, so that the process has it
+// when it is measured.
+static void callLibrary() {
+  using Sgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *, int64_t,
+                        float, float *, int64_t);                 // dnnl_sgemm of dnnl.h
+  void *library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_NOLOAD); // null: the program does without
+  const auto sgemm = library ? reinterpret_cast<Sgemm>(dlsym(library, "dnnl_sgemm")) : nullptr;
+  if (!sgemm)
+    return;
+  constexpr int64_t size = 256; // for smaller ones it has other code
+  const std::vector<float> factor(size * size);
+  std::vector<float> product(size * size);
+  for (const char transposeA : {'N', 'T'})
+    for (const char transposeB : {'N', 'T'})
+      sgemm(transposeA, transposeB, size, size, size, 1, factor.data(), size, factor.data(), size, 0, product.data(),
+            size);
+}
+
+// What a process has more when the data are open and the first batch is made.
+static int64_t dataBytes(const drt_program &program, const Options &options) {
+  const drt_entry *step = std::find_if(program.entries, program.entries + program.num_entries,
+                                       [](const drt_entry &entry) { return std::string_view(entry.name) == "step"; });
+  if (options.data.empty() || step == program.entries + program.num_entries)
+    return 0;
+  const int64_t before = residentBytes();
+  const Dataset data = Dataset::open(options.data);
+  FeederConfig config;
+  config.localReplicas = program.tasks[0].num_replicas;
+  config.numReplicas = program.num_replicas;
+  if (options.shuffle)
+    config.shuffleSeed = 0;
+  config.shuffleWindow = options.shuffleWindow.value_or(0);
+  config.features = options.features;
+  config.values = options.values;
+  config.lastBatch = options.lastBatch;
+  Feeder feeder(&data, *step, std::move(config));
+  feeder.feed(0, [](int32_t, const void *, int64_t) {});
+  return residentBytes() - before;
 }
 
 // Of the variables, what a task has memory for.
@@ -318,20 +348,28 @@ static int64_t variableBytes(const drt_program &program, int32_t task) {
   return bytes;
 }
 
-static std::string taskMemoryText(const drt_program &program) {
+static std::string taskMemoryText(const drt_program &program, const Options *options) {
   std::map<int64_t, std::string> holders; // tasks by what they hold
+  int64_t replicas = 0;                   // of one task, at most
   for (int32_t i = 0; i < program.num_tasks; ++i) {
     std::string &names = holders[variableBytes(program, i)];
     names +=
         (names.empty() ? "" : ", ") + std::string(program.tasks[i].job) + ":" + std::to_string(program.tasks[i].index);
+    replicas = std::max<int64_t>(replicas, program.tasks[i].num_replicas);
   }
-  std::string out = "\nMemory of a task\n  program    " + bytesText(residentBytes()) + "\n";
+  callLibrary();
+  const int64_t code = residentBytes(), data = options ? dataBytes(program, *options) : 0;
+  std::string out = "\nMemory of a task\n  program    " + bytesText(code) + "\n";
   for (const auto &[bytes, names] : holders)
     out += "  variables  " + bytesText(bytes) + (holders.size() > 1 ? " in " + names : "") + "\n";
-  return out + "  arenas     " + bytesText(program.arena_bytes) + " a replica\n";
+  out += "  arenas     " + bytesText(program.arena_bytes) + " a replica\n";
+  if (data > 0)
+    out += "  data       " + bytesText(data) + "\n";
+  const int64_t all = code + holders.rbegin()->first + replicas * (program.arena_bytes + errorBytes(program)) + data;
+  return out + "  in all     " + bytesText(all) + " at most" + (data > 0 ? "" : ", and the data") + "\n";
 }
 
-std::string planText(const drt_program &program, bool schedule) {
+std::string planText(const drt_program &program, bool schedule, const Options *options) {
   std::string out =
       std::string(program.graph) + ": strategy " + program.strategy + ", " + countOf(program.num_replicas, "replica") +
       " in " + countOf(program.num_tasks, "task") + ", " +
@@ -353,7 +391,7 @@ std::string planText(const drt_program &program, bool schedule) {
   for (int32_t i = 0; i < program.num_entries; ++i)
     out += bucketsText(program, program.entries[i]);
   out += deviceText(program);
-  out += program.device ? deviceMemoryText(program) : taskMemoryText(program);
+  out += program.device ? deviceMemoryText(program) : taskMemoryText(program, options);
   if (const int64_t bytes = errorBytes(program))
     out += "  errors     " + bytesText(bytes) + " a replica, kept by compressors\n";
   if (schedule && program.plan && *program.plan)

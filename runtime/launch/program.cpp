@@ -115,7 +115,7 @@ int runProgram(const drt_program &program, int argc, char **argv) {
     if (!options->plan.empty()) {
       const drt_program &chosen = chooseProgram(program, *options);
       const drt_program &planned = options->collectives == "network" ? chosen : jointProgram(chosen);
-      std::fputs(planText(planned, options->plan == "full").c_str(), stdout);
+      std::fputs(planText(planned, options->plan == "full", &*options).c_str(), stdout);
       return 0;
     }
     takeNewestCheckpoint(*options);

@@ -31,31 +31,29 @@ struct carried {
 };
 extern const struct carried drt_carried[];
 
-enum { longest_path = 4096 };
+enum { longest_path = 4096, piece = 1 << 20 };
 
 static void fail(const char *what, const char *name, const char *why) {
   fprintf(stderr, "error: cannot %s '%s', which the program carries: %s\n", what, name, why);
   exit(1);
 }
 
-// Once it is written, its pages of the executable need no memory: they are read again from the file, if ever.
-static void release(const struct carried *library) {
+// In pieces, after each of which its pages of the executable need no memory: they are read again from the file, if
+// ever. A small program's memory would have its peak here otherwise. The system maps some pages around those that are
+// read, so that all up to here are released.
+static void write_all(int file, const struct carried *library) {
   const uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   const uintptr_t begin = ((uintptr_t)library->begin + page - 1) / page * page;
-  const uintptr_t end = (uintptr_t)library->end / page * page;
-  if (begin < end)
-    madvise((void *)begin, end - begin, MADV_DONTNEED);
-}
-
-static void write_all(int file, const struct carried *library) {
   for (const char *at = library->begin; at < library->end;) {
-    const ssize_t written = write(file, at, (size_t)(library->end - at));
+    const size_t left = (size_t)(library->end - at);
+    const ssize_t written = write(file, at, left < piece ? left : piece);
     if (written < 0 && errno != EINTR)
       fail("write", library->name, strerror(errno));
-    if (written > 0)
-      at += written;
+    at += written > 0 ? written : 0;
+    const uintptr_t end = (uintptr_t)at / page * page;
+    if (begin < end)
+      madvise((void *)begin, end - begin, MADV_DONTNEED);
   }
-  release(library);
 }
 
 // Where /proc is not mounted, or files in memory are not allowed: a file that is gone once it is opened.

@@ -1,7 +1,10 @@
 """`--max-memory`: a step that computes values again gives the bits of one that keeps them, in less memory, and what does not fit is refused.
 
+`--plan --data` says what a process takes; the kernel says what it took.
+
   max_memory.py [NAME…]
 """
+import pathlib
 import re
 import subprocess
 import sys
@@ -49,12 +52,37 @@ def check(name, replicas, *flags):
     return []
 
 
+def is_what_the_plan_says(name, replicas):
+    """Small programs take some megabytes more or less, for threads, and as their library's code is not all needed."""
+    model = Model(name)
+    with Folder() as folder:
+        must(model.compile_command(folder / "train", replicas, "AllReduce"))
+        command = [str(word) for word in model.run_command(folder / "train", folder)]
+        plan = must([*command, "--plan"]).stdout
+        number, unit = re.search(r"in all +([0-9.]+) ([kMG]?B) at most\n", plan).groups()
+        said = float(number) * {"B": 1, "kB": 1e3, "MB": 1e6, "GB": 1e9}[unit]
+        with subprocess.Popen([*command, "--steps", "300"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+            took = 0
+            while process.poll() is None:
+                took = max(took, peak(process.pid))
+        if process.returncode != 0:
+            return [f"exit status {process.returncode}"]
+        return [] if abs(took - said) <= 0.05 * took + 5e6 else [f"the plan says {said:.3g} bytes, the process took {took}"]
+
+
+def peak(process):
+    """The most bytes that it had at once; 0 where it is ending."""
+    found = re.search(r"VmHWM:\s+(\d+) kB", pathlib.Path(f"/proc/{process}/status").read_text())
+    return int(found[1]) * 1024 if found else 0
+
+
 if __name__ == "__main__":
     need_tools()
     checks = Checks()
     for name in sys.argv[1:] or MODELS:
         checks.check(f"{name} x1", check, name, 1)
         checks.check(f"{name} x2", check, name, 2)
+        checks.check(f"what the plan of {name} says", is_what_the_plan_says, name, 2)
     if HAS_EMULATED_GPU:
         checks.check("on an emulated device", check, "convnet-momentum", 1, "--target=cuda:emulated")
     checks.exit()
