@@ -6,7 +6,11 @@
 #include "core/memory.h"
 #include "core/error.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <string>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -38,6 +42,46 @@ int64_t residentBytes() {
     std::fclose(file);
   }
   return static_cast<int64_t>(resident) * sysconf(_SC_PAGESIZE);
+}
+
+namespace {
+
+/// The number in a file of one; nothing where there is none ("max").
+std::optional<int64_t> numberIn(const std::string &path) {
+  int64_t value = 0;
+  std::ifstream file(path);
+  return file >> value ? std::optional(value) : std::nullopt;
+}
+
+/// "/a/b" of the line "0::/a/b".
+std::string controlGroup() {
+  std::ifstream file("/proc/self/cgroup");
+  for (std::string line; std::getline(file, line);)
+    if (line.starts_with("0::"))
+      return line.substr(3);
+  return "";
+}
+
+} // namespace
+
+std::optional<int64_t> availableBytes() {
+  std::optional<int64_t> available;
+  std::ifstream file("/proc/meminfo");
+  for (std::string name, line; file >> name && std::getline(file, line);)
+    if (name == "MemAvailable:")
+      available = std::strtoll(line.c_str(), nullptr, 10) * 1024;
+  if (!available)
+    return std::nullopt;
+  // Every group above limits as well.
+  for (std::string group = controlGroup(); !group.empty(); group.resize(group.rfind('/'))) {
+    const std::string folder = "/sys/fs/cgroup" + group;
+    const std::optional<int64_t> most = numberIn(folder + "/memory.max"), used = numberIn(folder + "/memory.current");
+    if (most && used)
+      available = std::min(*available, std::max<int64_t>(*most - *used, 0));
+    if (group == "/")
+      break;
+  }
+  return available;
 }
 
 } // namespace drt

@@ -7,6 +7,7 @@
 #define DRT_CORE_MEMORY_H
 
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace drt {
@@ -38,6 +39,10 @@ private:
 
 /// Bytes of the process that are in memory now, as the kernel counts them; 0 where it does not say.
 int64_t residentBytes();
+
+/// Bytes that the process could take more without others being driven out: what the machine has left, and its control
+/// group (version 2) where that has less. Nothing where the kernel does not say.
+std::optional<int64_t> availableBytes();
 
 } // namespace drt
 

@@ -11,6 +11,7 @@
 #include "data/dataset.h"
 #include "data/feeder.h"
 #include "launch/program.h"
+#include "launch/variables.h"
 
 #include <algorithm>
 #include <dlfcn.h>
@@ -365,7 +366,11 @@ static std::string taskMemoryText(const drt_program &program, const Options *opt
   out += "  arenas     " + bytesText(program.arena_bytes) + " a replica\n";
   if (data > 0)
     out += "  data       " + bytesText(data) + "\n";
-  const int64_t all = code + holders.rbegin()->first + replicas * (program.arena_bytes + errorBytes(program)) + data;
+  const int64_t copy = options && options->saveEvery > 0 && !hasSpread(program) ? VariablesCopy::bytesOf(program) : 0;
+  if (copy > 0)
+    out += "  checkpoint " + bytesText(copy) + ", a copy while it is written\n";
+  const int64_t all =
+      code + holders.rbegin()->first + replicas * (program.arena_bytes + errorBytes(program)) + data + copy;
   return out + "  in all     " + bytesText(all) + " at most" + (data > 0 ? "" : ", and the data") + "\n";
 }
 

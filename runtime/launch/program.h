@@ -47,8 +47,8 @@ int evaluate(const drt_program &program, const Options &options);
 /// A program without initializers starts from a checkpoint alone: throws where it is given none.
 void checkInitialized(const TaskRuntime &task, bool restores);
 
-/// What --plan prints; with the schedule, --plan=full. Memory is what this process has, and what it would have more: the
-/// data that the options name are opened for it.
+/// What --plan prints; with the schedule, --plan=full. Memory is what this process has, and what it would have more:
+/// the data that the options name are opened for it.
 std::string planText(const drt_program &program, bool schedule, const Options *options = nullptr);
 
 /// "12.5 MB"

@@ -4,16 +4,22 @@
 //
 //===----------------------------------------------------------------------===//
 #include "launch/trainer.h"
+#include "core/batch_scheduling.h"
 #include "core/counted.h"
 #include "core/dtype.h"
+#include "core/memory.h"
 #include "core/values.h"
 #include "launch/program.h"
 #include "launch/supervise.h"
 #include "launch/variables.h"
 
 #include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
+#include <future>
+#include <limits>
+#include <memory>
 #include <sched.h>
 
 namespace drt {
@@ -482,6 +488,7 @@ void Trainer::steps() {
       finishStep();
     if (updates)
       keepRandomPositions();
+    finishSave(false);
     if (!isEnding() && options_.evalEvery > 0 && done_ % options_.evalEvery == 0)
       evaluate();
     // At the next update where that many batches are none.
@@ -610,10 +617,34 @@ void Trainer::save() {
     log_->sync();
   if (events_)
     events_->flush();
+  finishSave(true);
   savedInput_ = inputPosition();
-  checkpoint_ = checkpoints_->save(
-      updates(), [&](CheckpointWriter &writer) { saveVariables(*task_, carried_, &writer); },
-      step_.feeder->batch() > 0 || stopped_ || program_.num_rng_states > 0 ? inputPositionText(savedInput_) : "");
+  const std::string input =
+      step_.feeder->batch() > 0 || stopped_ || program_.num_rng_states > 0 ? inputPositionText(savedInput_) : "";
+  if (isEnding() || done_ == end_ || !hasRoomForCopy()) {
+    checkpoint_ = checkpoints_->save(
+        updates(), [&](CheckpointWriter &writer) { saveVariables(*task_, carried_, &writer); }, input);
+    return;
+  }
+  const BatchScheduling scheduling; // the thread has it from this one: it interrupts no replica
+  saving_ = std::async(
+      std::launch::async, [this, copy = std::make_shared<const VariablesCopy>(*task_), input, update = updates()] {
+        return checkpoints_->save(update, [&](CheckpointWriter &writer) { copy->save(carried_, writer); }, input);
+      });
+}
+
+// Where memory is short the training waits for the file instead. So it does where tasks hold what others do not have:
+// task 0, which writes the file, need never have had room for all of it.
+bool Trainer::hasRoomForCopy() const {
+  constexpr int64_t spare = int64_t{64} << 20;
+  return !hasSpread(program_) &&
+         VariablesCopy::bytesOf(program_) + spare < availableBytes().value_or(std::numeric_limits<int64_t>::max());
+}
+
+// Of the checkpoint that is being written; if it is there, unless that is waited for. Throws what writing it threw.
+void Trainer::finishSave(bool waits) {
+  if (saving_.valid() && (waits || saving_.wait_for(std::chrono::seconds(0)) == std::future_status::ready))
+    checkpoint_ = saving_.get();
 }
 
 void Trainer::markFinished() {
@@ -629,6 +660,7 @@ void Trainer::markFinished() {
 
 void Trainer::finish() {
   save();
+  finishSave(true);
   stopDeadline_->pause();
   if (formsAgain_)
     return;

@@ -20,6 +20,7 @@
 #include "launch/variables.h"
 
 #include <functional>
+#include <future>
 #include <memory>
 #include <optional>
 #include <string>
@@ -82,6 +83,8 @@ private:
   void beginStep();
   bool isEnding() const { return signal_ != 0 || formsAgain_; }
   void save();
+  bool hasRoomForCopy() const;
+  void finishSave(bool waits);
 
   const drt_program &program_;
   const Options &options_;
@@ -156,6 +159,7 @@ private:
   std::unique_ptr<StepLog> log_;
   std::unique_ptr<EventFile> events_;
   std::unique_ptr<ProgressLine> progress_;
+  std::future<std::string> saving_; // a checkpoint that is written beside the steps; is waited for before the rest goes
 };
 
 } // namespace drt

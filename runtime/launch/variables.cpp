@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
 #include <set>
@@ -216,11 +217,19 @@ void restoreVariables(TaskRuntime &task, const std::string &prefix, std::vector<
     *carried = readCarried(task.program(), *opened, *keys);
 }
 
-void saveVariables(TaskRuntime &task, const std::vector<CarriedVariable> &carried, CheckpointWriter *writer) {
+namespace {
+
+/// What a checkpoint is written of: variables of a task, or of a copy of them.
+struct Source {
+  const drt_program &program;
+  TaskRuntime *task; // null: nothing is spread
+  std::function<const void *(int32_t variable)> data;
+};
+
+void save(const Source &source, const std::vector<CarriedVariable> &carried, CheckpointWriter *writer) {
   Wholes wholes;
   std::set<std::string> saved;
-  task.fetchVariables();
-  forEachSaved(task.program(), [&](const drt_variable &v, int32_t i) {
+  forEachSaved(source.program, [&](const drt_variable &v, int32_t i) {
     const drt_type type = wholeType(v);
     const Place place = placeInCheckpoint(v);
     const Shape shape = extents(type.shape, type.rank);
@@ -228,28 +237,28 @@ void saveVariables(TaskRuntime &task, const std::vector<CarriedVariable> &carrie
     // TensorFlow reads no slices of float16.
     if (place.isSlice && type.dtype == DRT_F16) {
       std::vector<char> room;
-      const void *data = gatherWhole(task, i, room);
+      const void *data = isSpread(v) ? gatherWhole(*source.task, i, room) : source.data(i);
       if (writer)
         put(wholes, place, type, data);
       return;
     }
     if (!writer) {
       if (isSpread(v))
-        task.gatherShares(i, nullptr);
+        source.task->gatherShares(i, nullptr);
       return;
     }
     static_assert(CheckpointWriter::kChunk == TaskRuntime::partBytes, "what task 0 asks for is what others give");
-    const CheckpointWriter::Source source = [&](char *chunk, int64_t at, int64_t bytes) {
-      task.gatherPart(i, {at, at + bytes}, chunk);
+    const CheckpointWriter::Source parts = [&](char *chunk, int64_t at, int64_t bytes) {
+      source.task->gatherPart(i, {at, at + bytes}, chunk);
     };
     if (place.isSlice && isSpread(v))
-      writer->addSlice(place.key, type.dtype, place.whole, place.begin, shape, source);
+      writer->addSlice(place.key, type.dtype, place.whole, place.begin, shape, parts);
     else if (place.isSlice)
-      writer->addSlice(place.key, type.dtype, place.whole, place.begin, shape, task.variable(i));
+      writer->addSlice(place.key, type.dtype, place.whole, place.begin, shape, source.data(i));
     else if (isSpread(v))
-      writer->add(place.key, type.dtype, shape, source);
+      writer->add(place.key, type.dtype, shape, parts);
     else
-      writer->add(place.key, type.dtype, shape, task.variable(i));
+      writer->add(place.key, type.dtype, shape, source.data(i));
   });
   if (!writer)
     return;
@@ -260,6 +269,38 @@ void saveVariables(TaskRuntime &task, const std::vector<CarriedVariable> &carrie
   }
   if (const std::string_view objects = objectGraph(); !objects.empty())
     writer->addString(std::string(kObjectGraphKey), keepSaved(objects, saved));
+}
+
+// Where a copy's variables begin: on lines of the cache of their own.
+constexpr int64_t kAlignment = 64;
+
+} // namespace
+
+void saveVariables(TaskRuntime &task, const std::vector<CarriedVariable> &carried, CheckpointWriter *writer) {
+  task.fetchVariables();
+  save({task.program(), &task, [&](int32_t i) { return task.variable(i); }}, carried, writer);
+}
+
+int64_t VariablesCopy::bytesOf(const drt_program &program) {
+  int64_t bytes = 0;
+  forEachSaved(program, [&](const drt_variable &v, int32_t) { bytes += roundUp(v.bytes, kAlignment); });
+  return bytes;
+}
+
+VariablesCopy::VariablesCopy(TaskRuntime &task)
+    : program_(task.program()), offsets_(static_cast<size_t>(program_.num_variables)), memory_(bytesOf(program_)) {
+  task.fetchVariables();
+  int64_t offset = 0;
+  forEachSaved(program_, [&](const drt_variable &v, int32_t i) {
+    offsets_[static_cast<size_t>(i)] = offset;
+    std::memcpy(memory_.data() + offset, task.variable(i), static_cast<size_t>(v.bytes));
+    offset += roundUp(v.bytes, kAlignment);
+  });
+}
+
+void VariablesCopy::save(const std::vector<CarriedVariable> &carried, CheckpointWriter &writer) const {
+  const auto data = [this](int32_t i) -> const void * { return memory_.data() + offsets_[static_cast<size_t>(i)]; };
+  drt::save({program_, nullptr, data}, carried, &writer);
 }
 
 void exportVariables(TaskRuntime &task, const std::string &path) {

@@ -6,6 +6,7 @@
 #ifndef DRT_LAUNCH_VARIABLES_H
 #define DRT_LAUNCH_VARIABLES_H
 
+#include "core/memory.h"
 #include "core/task.h"
 
 #include <cstdint>
@@ -38,6 +39,23 @@ bool hasSpread(const drt_program &program);
 /// are not in every task every task calls it, and task 0 alone has a `writer`; what others hold goes by it part after
 /// part.
 void saveVariables(TaskRuntime &task, const std::vector<CarriedVariable> &carried, CheckpointWriter *writer);
+
+/// The saved variables of a task that has all of them (see hasSpread), as they were when it was made: what a checkpoint
+/// is written of while the training goes on.
+class VariablesCopy {
+public:
+  /// What a copy takes.
+  static int64_t bytesOf(const drt_program &program);
+  /// Throws drt::Error where there is no memory for it.
+  explicit VariablesCopy(TaskRuntime &task);
+  /// As saveVariables does; in any thread.
+  void save(const std::vector<CarriedVariable> &carried, CheckpointWriter &writer) const;
+
+private:
+  const drt_program &program_;
+  std::vector<int64_t> offsets_; // of each saved variable in the memory
+  Memory memory_;
+};
 
 /// Writes all variables, whole, as an .npz, in task 0; called as saveVariables. What is in shards is put together
 /// there.

@@ -6,7 +6,7 @@ import struct
 import numpy as np
 
 from hosts import Process
-from support import DISTC, Checks, Folder, Model, expect, must, need_tools, read_log, run
+from support import DISTC, HAS_EMULATED_GPU, Checks, Folder, Model, expect, must, need_tools, read_log, run
 
 GRAPH = pathlib.Path(__file__).resolve().parents[1] / "tools" / "distc" / "Inputs" / "summaries.pbtxt"
 WRONG_COMMAND = 2
@@ -85,6 +85,32 @@ def random_operations_go_on(strategy, *flags):
             parts = train(steps, "parts", *kept)
         return [f"'{name}' of a run in parts is off by {np.abs(parts[name] - value).max()}" for name, value in whole.items()
                 if not np.array_equal(parts[name], value)]
+
+
+def saves_beside_the_steps(*flags):
+    """A checkpoint that is written while the training goes on is that of a run which ends there, byte by byte."""
+    model, steps = Model("mlp-adam"), 9
+    with Folder() as folder:
+        must(model.compile_command(folder / "train", 2, "AllReduce", *flags))
+
+        def train(steps, checkpoints, *more):
+            return [folder / "train", "--data", model.feeds, "--steps", steps, "--restore", model.checkpoint, "--checkpoint-dir", checkpoints, *more]
+
+        must(train(steps, folder / "all", "--save-every", 1, "--keep", 0))
+        found = []
+        for step in range(1, steps + 1):
+            must(train(step, folder / f"{step}"))
+            for kind in ("index", "data-00000-of-00001"):
+                if (folder / "all" / f"ckpt-{step}.{kind}").read_bytes() != (folder / f"{step}" / f"ckpt-{step}.{kind}").read_bytes():
+                    found.append(f"ckpt-{step}.{kind} is not that of a run of {step} steps")
+        # What the thread that writes cannot write ends the run.
+        in_the_way = folder / "kept" / "ckpt-5.data-00000-of-00001" / "file"
+        in_the_way.parent.mkdir(parents=True)
+        in_the_way.touch()
+        found += expect(run([str(word) for word in train(10**7, folder / "kept", "--save-every", 5)]), 1, str(in_the_way.parent))
+        if left := sorted(path.name for path in (folder / "kept").iterdir() if path != in_the_way.parent):
+            found.append(f"{', '.join(left)} left behind")
+        return found
 
 
 def evaluates_and_stops(*flags):
@@ -181,6 +207,10 @@ if __name__ == "__main__":
     checks.check("random operations go on, threads", random_operations_go_on, "AllReduce")
     checks.check("random operations go on, processes", random_operations_go_on, "AllReduce", "--one-process-per-replica")
     checks.check("random operations go on, two batches an update", random_operations_go_on, "AllReduce:accumulate_steps=2")
+    checks.check("checkpoints beside the steps, threads", saves_beside_the_steps)
+    checks.check("checkpoints beside the steps, processes", saves_beside_the_steps, "--one-process-per-replica")
+    if HAS_EMULATED_GPU:
+        checks.check("checkpoints beside the steps, emulated devices", saves_beside_the_steps, "--target=cuda:emulated")
     checks.check("evaluation and stops, threads", evaluates_and_stops)
     checks.check("evaluation and stops, processes", evaluates_and_stops, "--one-process-per-replica")
     checks.check("summaries", writes_the_graphs_own_summaries)
