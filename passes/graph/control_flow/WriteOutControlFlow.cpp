@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Frames.h"
 #include "dialects/dfg/NodeNames.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/graph/EndpointNodes.h"
