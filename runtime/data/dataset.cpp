@@ -18,23 +18,25 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char *kinds = "--data takes an .npz file, a folder of .npy files, TFRecord files, or a pattern of them";
+std::string kinds(const std::string &flag) {
+  return flag + " takes an .npz file, a folder of .npy files, TFRecord files, or a pattern of them";
+}
 
 // The files and folders that a path or a pattern names, in the order of their names.
-std::vector<std::string> matches(const std::string &path) {
+std::vector<std::string> matches(const std::string &path, const std::string &flag) {
   std::error_code ignored;
   if (fs::exists(path, ignored))
     return {path};
   std::vector<std::string> found;
   if (path.find_first_of("*?[") == path.npos)
-    throw Error("there is no " + path + "; " + kinds);
+    throw Error("there is no " + path + "; " + kinds(flag));
   glob_t names = {};
   if (glob(path.c_str(), 0, nullptr, &names) == 0)
     found.assign(names.gl_pathv, names.gl_pathv + names.gl_pathc);
   globfree(&names);
   std::sort(found.begin(), found.end()); // glob's own order depends on the locale
   if (found.empty())
-    throw Error("no file is named like " + path + "; " + kinds);
+    throw Error("no file is named like " + path + "; " + kinds(flag));
   return found;
 }
 
@@ -66,7 +68,7 @@ Kind kindOf(const std::string &path) {
 
 } // namespace
 
-Dataset::Part Dataset::openArrays(const std::string &path, bool isFolder) {
+Dataset::Part Dataset::openArrays(const std::string &path, bool isFolder, const std::string &flag) {
   Part part = {path, {}, {}};
   if (isFolder) {
     const fs::path folder = path;
@@ -78,8 +80,8 @@ Dataset::Part Dataset::openArrays(const std::string &path, bool isFolder) {
       throw Error("cannot read the folder " + path + ": " + error.message());
     if (part.names.empty())
       throw Error("the folder " + path +
-                  " holds no .npy file; --data takes a folder of one NAME.npy for each placeholder NAME; for TFRecord "
-                  "files say a pattern: '" +
+                  " holds no .npy file; " + flag +
+                  " takes a folder of one NAME.npy for each placeholder NAME; for TFRecord files say a pattern: '" +
                   path + "/*'");
     std::sort(part.names.begin(), part.names.end());
     part.read = [folder](std::string_view name) { return readNpy((folder / (std::string(name) + ".npy")).string()); };
@@ -94,10 +96,10 @@ Dataset::Part Dataset::openArrays(const std::string &path, bool isFolder) {
   return part;
 }
 
-Dataset Dataset::open(const std::string &path) {
+Dataset Dataset::open(const std::string &path, const std::string &flag) {
   Dataset data;
   data.path_ = path;
-  const std::vector<std::string> paths = matches(path);
+  const std::vector<std::string> paths = matches(path, flag);
   for (const std::string &one : paths) {
     const Kind kind = kindOf(one);
     if (!(kind == Kind::Records ? data.parts_.empty() : data.recordFiles_.empty()))
@@ -106,7 +108,7 @@ Dataset Dataset::open(const std::string &path) {
     if (kind == Kind::Records)
       data.recordFiles_.push_back(one);
     else
-      data.parts_.push_back(openArrays(one, kind == Kind::Folder));
+      data.parts_.push_back(openArrays(one, kind == Kind::Folder, flag));
   }
   if (data.holdsRecords())
     return data;

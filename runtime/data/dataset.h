@@ -19,9 +19,10 @@ namespace drt {
 /// slashes, are the arrays, or one NAME.npy), or records (a TFRecord file, which may be compressed). A pattern with * ?
 /// [ names several of one kind, which are taken one after the other in the order of their names. A file's kind is told
 /// by its first bytes. Opening reads names only; an array is mapped or read when it is asked for. Throws drt::Error.
+/// `flag`: what named the path, for messages.
 class Dataset {
 public:
-  static Dataset open(const std::string &path);
+  static Dataset open(const std::string &path, const std::string &flag = "--data");
 
   const std::string &path() const { return path_; }
 
@@ -43,7 +44,7 @@ private:
     std::vector<std::string> names;
     std::function<NpyArray(std::string_view)> read;
   };
-  static Part openArrays(const std::string &path, bool isFolder);
+  static Part openArrays(const std::string &path, bool isFolder, const std::string &flag);
 
   std::string path_;
   std::vector<std::string> names_, recordFiles_;

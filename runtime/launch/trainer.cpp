@@ -112,7 +112,7 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
   if (data_)
     checkAllRead(*data_, program);
   if (!options.evalData.empty() && first_) {
-    evalData_ = Dataset::open(options.evalData);
+    evalData_ = Dataset::open(options.evalData, "--eval-data");
     std::vector<std::string> names = options.fetches;
     std::erase_if(names, [&](const std::string &name) { return !findFetch(task_->findEntry("eval"), name); });
     evaluation_ = std::make_unique<Evaluation>(*task_, &*evalData_, names, feeding_);

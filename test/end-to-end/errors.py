@@ -239,6 +239,14 @@ class Running:
                                                         ("--export-npz", folder), ("--checkpoint-dir", LINREG.feeds))
                 for found in refused([self.linreg, "--data", LINREG.feeds, "--steps", 10 ** 12, flag, target], [flag, target], folder=folder, timeout=60)]
 
+    def data_that_are_not_there(self, folder):
+        """The error names the flag that named them."""
+        missing, empty = folder / "none.npz", folder / "empty"
+        empty.mkdir()
+        return [f"{flag}: {found}" for flag, others in (("--data", []), ("--eval-data", ["--data", LINREG.feeds, "--eval-every", 2]))
+                for path, words in ((missing, f"{flag} takes an .npz file"), (empty, f"{flag} takes a folder"), (f"{folder}/no*.npz", f"{flag} takes"))
+                for found in refused([self.linreg, *others, flag, path, "--steps", 3], [path, words], folder=folder)]
+
     def _run_mlp(self, folder, *flags, data=None):
         return [self.mlp, "--data", data or MLP.feeds, "--steps", 3, *flags]
 
