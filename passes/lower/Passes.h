@@ -36,7 +36,7 @@ struct LowerToRuntimeOptions : public mlir::PassPipelineOptions<LowerToRuntimeOp
       llvm::cl::desc("Bytes of a task's variables and arenas, for which values are computed again; 0: any"),
       llvm::cl::init(0)};
   Option<std::string> precision{*this, "precision",
-                                llvm::cl::desc("Of products: fp32, bf16 or fp16, on devices tf32 too"),
+                                llvm::cl::desc("Of matmuls: fp32, bf16 or fp16, on devices tf32 too"),
                                 llvm::cl::init("fp32")};
 };
 

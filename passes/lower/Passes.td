@@ -29,7 +29,7 @@ def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
   let summary = "Shares, and what servers own, are whole again where one task has all of them";
   let description = [{
     For plans with one task, others are left alone: its replicas share the memory of variables and slots, and each updates a range of its own anyway. So entries are as
-    without sharded updates, and products are joined as there.
+    without sharded updates, and matmuls are joined as there.
 
     ```mlir
     %s = dist.reduce_scatter mean bucket 0 group 0 (%g) variables ["w"] : (tensor<5x2xf32>) -> tensor<5xf32>
@@ -50,20 +50,20 @@ def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
 }
 
 def SetPrecision : Pass<"drt-set-precision", "::distc::drt::EntryOp"> {
-  let summary = "Products and convolutions of float32 may take less of it";
+  let summary = "Matmuls and convolutions of float32 may take less of it";
   let description = [{
     With `precision=tf32` matrix units multiply ten bits of each element's mantissa (TF32) and add in float32; what is stored, variables, norms, losses and
     sums stay float32. Without this pass, and with `precision=fp32`, elements are multiplied as they are.
 
-    With `precision=bf16` operands of products are rounded to bfloat16, multiplied as that, and added in float32. A value that a product reads is rounded
-    once; element-wise work and sums that read it too read the rounded value, so that it lies in memory as bfloat16 only. Variables and feeds are rounded for products
-    alone. A convolution's result is bfloat16, since the library has one type in all tensors (on processors the gradient of a filter is float32); a matrix product's is where only products and what follows them
+    With `precision=bf16` operands of matmuls are rounded to bfloat16, multiplied as that, and added in float32. A value that a matmul reads is rounded
+    once; element-wise work and sums that read it too read the rounded value, so that it lies in memory as bfloat16 only. Variables and feeds are rounded for matmuls
+    alone. A convolution's result is bfloat16, since the library has one type in all tensors (on processors the gradient of a filter is float32); a matmul's is where only matmuls and what follows them
     read it. Everything between is computed in float32, and variables, gradients on their way to a collective, and updates are float32.
 
-    With `precision=fp16` operands of matrices' products are float16, each scaled by a power of two by which its largest element is from 2^14 on below 2^15, and the product is
+    With `precision=fp16` operands of matmuls are float16, each scaled by a power of two by which its largest element is from 2^14 on below 2^15, and the result is
     scaled back in float32 (`HalfProducts.h`). Convolutions take TF32 on devices, and float32 on processors.
 
-    Whatever the precision, a product whose operands a graph keeps as bfloat16 (on devices float16, too) takes them as they are: they were widened for it alone.
+    Whatever the precision, a matmul whose operands a graph keeps as bfloat16 (on devices float16, too) takes them as they are: they were widened for it alone.
     Its result is rounded by the library where only a rounding reads it.
 
     With `device`, maxima of windows take bfloat16 too, and images with few channels get zeros behind them, which matrix units want.
@@ -132,20 +132,20 @@ def CheckForGpu : Pass<"drt-check-for-gpu", "::mlir::ModuleOp"> {
 }
 
 def FuseEpilogues : Pass<"drt-fuse-epilogues", "::distc::drt::EntryOp"> {
-  let summary = "A bias and an activation that follow a product or a convolution become part of the call";
+  let summary = "A bias and an activation that follow a matmul or a convolution become part of the call";
   let description = [{
-    Where the product is used by nothing else. `tanh(a b + bias)` is one `drt.matmul` with a bias and `epilogue = 2`. `activations` are those that
+    Where the matmul is used by nothing else. `tanh(a b + bias)` is one `drt.matmul` with a bias and `epilogue = 2`. `activations` are those that
     the target's libraries have behind a bias: relu alone in those of GPUs.
   }];
   let options = [ListOption<"activations", "activations", "std::string", "relu and tanh; without any: both">];
 }
 
 def ConvolutionsToMatmuls : Pass<"drt-convolutions-to-matmuls", "::distc::drt::EntryOp"> {
-  let summary = "Convolutions that are faster as products of matrices are those";
+  let summary = "Convolutions that are faster as matmuls are those";
   let description = [{
     A convolution's primitive has a layout of its own, to which the filter goes at every call, and from which its gradient comes back, in each replica; a
-    product takes the filter as it lies, and what is done to products with variables (`drt-join-contractions`) is done to it. Without groups, two kinds of
-    convolutions become products, with their gradients:
+    matmul takes the filter as it lies, and what is done to matmuls with variables (`drt-join-contractions`) is done to it. Without groups, two kinds of
+    convolutions become matmuls, with their gradients:
 
     - By 1 x 1 windows, without padding: pixels are rows, channels columns. Of strides, the pixels that are read are copied first, and the input's
       gradient is put at their places, among zeros.
@@ -183,9 +183,9 @@ def EliminateCommonSubexpressions : Pass<"drt-eliminate-common-subexpressions", 
 }
 
 def SumContractions : Pass<"drt-sum-contractions", "::distc::drt::EntryOp"> {
-  let summary = "Products that are added up, and used nowhere else, are one operation";
+  let summary = "Matmuls that are added up, and used nowhere else, are one operation";
   let description = [{
-    The gradient of a matrix that a step uses several times, as each iteration of a recurrent loop does, is a sum of products: one product whose
+    The gradient of a matrix that a step uses several times, as each iteration of a recurrent loop does, is a sum of matmuls: one matmul whose
     contracted axis is that of all of them behind each other. No term is written to memory, and none is read. The sum's order is another one, and the
     same in every run.
 
@@ -203,16 +203,16 @@ def SumContractions : Pass<"drt-sum-contractions", "::distc::drt::EntryOp"> {
 }
 
 def JoinContractions : Pass<"drt-join-contractions", "::distc::drt::EntryOp"> {
-  let summary = "Products are computed over the joined batch of the task";
+  let summary = "Matmuls are computed over the joined batch of the task";
   let description = [{
-    A product of a replica's few rows with a large variable is marked `joined`: the replicas compute it for all of them, each some columns, and
+    A matmul of a replica's few rows with a large variable is marked `joined`: the replicas compute it for all of them, each some columns, and
     so read the variable once and not once in each.
 
-    A gradient that is a product and only feeds an update:
-    The sum over replicas of `a_r^T b_r` is one product of the stacked operands. Where a plan has one task, its replicas lie side by side in
-    memory: each computes its own rows of the product from all replicas' operands and updates from them while they are in cache, instead of
+    A gradient that is a matmul and only feeds an update:
+    The sum over replicas of `a_r^T b_r` is one matmul of the stacked operands. Where a plan has one task, its replicas lie side by side in
+    memory: each computes its own rows of the result from all replicas' operands and updates from them while they are in cache, instead of
     writing a whole gradient each, adding them, and reading the sum. Nothing is done where the plan has several tasks, or one with one replica
-    of one core; several cores of one replica share products with variables as replicas do.
+    of one core; several cores of one replica share matmuls with variables as replicas do.
 
     ```mlir
     %g = drt.matmul %x, %dy {transpose_a} ...
@@ -230,8 +230,8 @@ def JoinContractions : Pass<"drt-join-contractions", "::distc::drt::EntryOp"> {
   let options = [
     Option<"replicas", "replicas", "int64_t", "0", "replicas of the task; 0: as `drt.program` says">,
     Option<"minElements", "min-elements", "int64_t", "32768", "smaller gradients are left to their bucket">,
-    Option<"minShared", "min-shared", "int64_t", "524288", "products with smaller variables are each replica's own">,
-    Option<"maxRows", "max-rows", "int64_t", "192", "products of more rows a replica are its own">,
+    Option<"minShared", "min-shared", "int64_t", "524288", "matmuls with smaller variables are each replica's own">,
+    Option<"maxRows", "max-rows", "int64_t", "192", "matmuls of more rows a replica are its own">,
   ];
 }
 
@@ -678,7 +678,7 @@ def ExpandAroundTransposes : Pass<"drt-expand-around-transposes", "::distc::drt:
 }
 
 def FuseAttention : Pass<"drt-fuse-attention", "::distc::drt::EntryOp"> {
-  let summary = "Products of queries with keys, softmax and products with values become one attention, and so do their gradients";
+  let summary = "Matmuls of queries with keys, softmax and matmuls with values become one attention, and so do their gradients";
   let description = [{
     For GPUs. Where matrices are of bfloat16 (`drt-set-precision`) and heads have a size of 16, 32, ... 128, scores and probabilities, of tokens x tokens for
     each head, need not go to memory: what is made of them is `drt.attention`, and beside it `drt.attention_query_gradient` and
@@ -702,7 +702,7 @@ def FuseAttention : Pass<"drt-fuse-attention", "::distc::drt::EntryOp"> {
 def FuseBiasGradients : Pass<"drt-fuse-bias-gradients", "::distc::drt::EntryOp"> {
   let summary = "The gradient of a bias is made with that of its layer's matrix";
   let description = [{
-    For GPUs, of bfloat16 and float16. A layer's two gradients read the same tensor: `x^T g`, and the sums of g's columns, which are an epilogue of the product. Reshapes and
+    For GPUs, of bfloat16 and float16. A layer's two gradients read the same tensor: `x^T g`, and the sums of g's columns, which are an epilogue of the matmul. Reshapes and
     what widens g stand between them at most.
 
     ```mlir
@@ -740,9 +740,9 @@ def GroupSums : Pass<"drt-group-sums", "::mlir::ModuleOp"> {
 }
 
 def GroupRoundings : Pass<"drt-group-roundings", "::mlir::ModuleOp"> {
-  let summary = "Variables that products read as bfloat16 are rounded by one launch";
+  let summary = "Variables that matmuls read as bfloat16 are rounded by one launch";
   let description = [{
-    For GPUs. Each would be a launch of its own, most of them of a bias, in front of the first product that reads it. They are rounded where the first one is, as long as nothing in between
+    For GPUs. Each would be a launch of its own, most of them of a bias, in front of the first matmul that reads it. They are rounded where the first one is, as long as nothing in between
     writes to memory; fewer than eight are left alone.
 
     ```mlir
@@ -763,7 +763,7 @@ def GroupRoundings : Pass<"drt-group-roundings", "::mlir::ModuleOp"> {
 def AttentionKernels : Pass<"drt-attention-kernels", "::mlir::ModuleOp"> {
   let summary = "An attention and its gradients become launches of kernels that matrix units compute";
   let description = [{
-    Places stay. A kernel has 64 rows of a head a block, 16 a warp, and goes through the other side's rows; products are `nvvm.mma.sync` of bfloat16, added up in
+    Places stay. A kernel has 64 rows of a head a block, 16 a warp, and goes through the other side's rows; matmuls are `nvvm.mma.sync` of bfloat16, added up in
     float32.
 
     ```mlir

@@ -157,7 +157,7 @@ void declare(CLI::App &app, Options &o, Raw &raw) {
            ->check(realNumber(0, mostSeconds))
            ->capture_default_str(),
        last(app, "--tune", o.tuning,
-            "on GPUs: file of the fastest algorithms of matrix products; those that it has not are timed, and added"),
+            "on GPUs: file of the fastest algorithms of matmuls; those that it has not are timed, and added"),
        app.add_flag_callback("--no-pin", [&o] { o.pin = false; }, "leave the choice of cores to the system")});
   group("Instead of training",
         {app.add_flag("--plan{tables}", o.plan,

@@ -23,18 +23,18 @@ def check_totals(name, replicas, strategy):
     found = []
     for entry in entries.values():
         rows = entry["operations"]
-        for key in ("launches", "moves", "must_move", "flops", "product_flops"):
+        for key in ("launches", "moves", "must_move", "flops", "matmul_flops"):
             if sum(row[key] for row in rows) != entry[key]:
                 found.append(f"{entry['name']}: {key} is {entry[key]}, its rows' {sum(row[key] for row in rows)}")
         if sum(row.get("sends", 0) for row in rows) != entry.get("sends", 0):
             found.append(f"{entry['name']}: sends {entry.get('sends', 0)}, its rows something else")
         for row in rows:
             what = f"{entry['name']}: {row['name']}"
-            if row["must_move"] > row["moves"] or row["product_flops"] > row["flops"]:
+            if row["must_move"] > row["moves"] or row["matmul_flops"] > row["flops"]:
                 found.append(f"{what}: more must be than is: {row}")
             memory = row["moves"] / chip["memory_bytes_per_s"] * 1e6
             for precision, us in row["us"].items():
-                arithmetic = row["product_flops"] / chip["flops_per_s"][precision] * 1e6
+                arithmetic = row["matmul_flops"] / chip["flops_per_s"][precision] * 1e6
                 if us + 0.001 < max(memory, arithmetic) or us + 0.001 < row["launches"] * chip["launch_us"]:
                     found.append(f"{what}: {us} us of {precision} is less than its parts")
         # Collectives run beside kernels.

@@ -14,7 +14,7 @@
 #include "passes/lower/kernels/Casts.h"
 #include "passes/lower/kernels/HalfProducts.h"
 #include "passes/lower/kernels/Reshapes.h"
-#include "passes/lower/plan/ProductType.h"
+#include "passes/lower/plan/MatmulType.h"
 #include "runtime/include/drt/drt.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -25,27 +25,27 @@ namespace distc {
 #define GEN_PASS_DEF_SETPRECISION
 #include "passes/lower/Passes.h.inc"
 
-llvm::StringRef getName(ProductType type) {
+llvm::StringRef getName(MatmulType type) {
   switch (type) {
-  case ProductType::F32:
+  case MatmulType::F32:
     return "fp32";
-  case ProductType::TF32:
+  case MatmulType::TF32:
     return "tf32";
-  case ProductType::BF16:
+  case MatmulType::BF16:
     break;
   }
   return "bf16";
 }
 
-ProductType getProductType(Operation *op) {
+MatmulType getMatmulType(Operation *op) {
   auto product = dyn_cast<drt::ProductInterface>(op);
   if (!product)
-    return ProductType::F32;
-  if (StringAttr name = product.getPrecisionAttr(); name && name.getValue() == getName(ProductType::TF32))
-    return ProductType::TF32;
+    return MatmulType::F32;
+  if (StringAttr name = product.getPrecisionAttr(); name && name.getValue() == getName(MatmulType::TF32))
+    return MatmulType::TF32;
   // Matrix units multiply float16 as fast as bfloat16.
   const Type element = cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
-  return element.isBF16() || element.isF16() ? ProductType::BF16 : ProductType::F32;
+  return element.isBF16() || element.isF16() ? MatmulType::BF16 : MatmulType::F32;
 }
 
 namespace {
@@ -498,14 +498,14 @@ struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
 
   void runOnOperation() override {
     ReadNarrow(device).run(getOperation());
-    if (precision == distc::getName(ProductType::F32))
+    if (precision == distc::getName(MatmulType::F32))
       return;
-    if (precision == distc::getName(ProductType::BF16)) {
+    if (precision == distc::getName(MatmulType::BF16)) {
       NarrowProducts(getOperation(), device).run();
       return;
     }
-    if (precision != distc::getName(ProductType::TF32) && precision != kHalf) {
-      getOperation()->emitError() << "has no products in " << precision << "; there are fp32, tf32, bf16 and fp16";
+    if (precision != distc::getName(MatmulType::TF32) && precision != kHalf) {
+      getOperation()->emitError() << "has no matmuls in " << precision << "; there are fp32, tf32, bf16 and fp16";
       return signalPassFailure();
     }
     if (precision == kHalf) {
@@ -513,7 +513,7 @@ struct SetPrecision : impl::SetPrecisionBase<SetPrecision> {
       if (!device)
         return;
     }
-    auto name = StringAttr::get(&getContext(), distc::getName(ProductType::TF32));
+    auto name = StringAttr::get(&getContext(), distc::getName(MatmulType::TF32));
     getOperation()->walk([&](drt::ProductInterface product) {
       if (isProductOfFloat32(product))
         product.setPrecisionAttr(name);

@@ -19,13 +19,13 @@ static constexpr Chip kChips[] = {
     {"sm_100", "B200", 8e12, 75e12, 1.1e15, 2.25e15, 900e9, kLaunchSeconds},
 };
 
-double Chip::getProductFlops(ProductType type) const {
+double Chip::getMatmulFlops(MatmulType type) const {
   switch (type) {
-  case ProductType::F32:
+  case MatmulType::F32:
     return flops;
-  case ProductType::TF32:
+  case MatmulType::TF32:
     return tf32Flops;
-  case ProductType::BF16:
+  case MatmulType::BF16:
     break;
   }
   return bf16Flops;

@@ -6,7 +6,7 @@
 #ifndef DISTC_PASSES_LOWER_PLAN_CHIPS_H
 #define DISTC_PASSES_LOWER_PLAN_CHIPS_H
 
-#include "passes/lower/plan/ProductType.h"
+#include "passes/lower/plan/MatmulType.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/StringRef.h"
 
@@ -20,7 +20,7 @@ struct Chip {
   double linkBytes;                   // a second, to other devices of the host, in one direction
   double launchSeconds;               // between two kernels of a captured graph
 
-  double getProductFlops(ProductType type) const;
+  double getMatmulFlops(MatmulType type) const;
 };
 
 llvm::ArrayRef<Chip> getChips();

@@ -25,8 +25,8 @@ constexpr int64_t kDocumentVersion = 1;
 constexpr double kNamedPart = 0.01, kNamedExcess = 1.3;
 /// Rows of the text; the document has all.
 constexpr size_t kRowsPrinted = 20;
-double &of(double (&times)[3], ProductType type) { return times[static_cast<size_t>(type)]; }
-double of(const double (&times)[3], ProductType type) { return times[static_cast<size_t>(type)]; }
+double &of(double (&times)[3], MatmulType type) { return times[static_cast<size_t>(type)]; }
+double of(const double (&times)[3], MatmulType type) { return times[static_cast<size_t>(type)]; }
 
 bool isCollective(Operation *op) { return isa<drt::AllReduceStartOp, drt::GatherStartOp>(op); }
 
@@ -71,8 +71,8 @@ StringRef Roofline::getName(Limit limit) {
 
 Roofline::Roofline(ModuleOp module, const Chip &chip)
     : chip(chip), estimate(module), symbols(module), replicas(drt::findProgram(module).getNumReplicas()) {
-  // A plan has products of one type.
-  module.walk([&](Operation *op) { planned = std::max(planned, getProductType(op)); });
+  // A plan has matmuls of one type.
+  module.walk([&](Operation *op) { planned = std::max(planned, getMatmulType(op)); });
   for (drt::EntryOp planned : getEntries(module)) {
     Entry &entry = entries.emplace_back();
     entry.name = planned.getName().str();
@@ -92,7 +92,7 @@ void Roofline::add(Operation *op, Entry &entry) {
     return;
   time(row);
   entry.work.flops += row.work.flops;
-  entry.work.products += row.work.products;
+  entry.work.matmuls += row.work.matmuls;
   entry.work.bytes += row.work.bytes;
   entry.work.least += row.work.least;
   entry.work.launches += row.work.launches;
@@ -118,9 +118,9 @@ void Roofline::time(Row &row) const {
   const double launches = chip.launchSeconds * static_cast<double>(row.work.launches);
   const double memory = static_cast<double>(row.work.bytes) / chip.memoryBytes;
   const double link = static_cast<double>(row.sent) / chip.linkBytes;
-  for (ProductType type : kProductTypes) {
-    const double arithmetic = static_cast<double>(row.work.products) / chip.getProductFlops(type) +
-                              static_cast<double>(row.work.flops - row.work.products) / chip.flops;
+  for (MatmulType type : kMatmulTypes) {
+    const double arithmetic = static_cast<double>(row.work.matmuls) / chip.getMatmulFlops(type) +
+                              static_cast<double>(row.work.flops - row.work.matmuls) / chip.flops;
     of(row.seconds, type) = launches + std::max({memory, arithmetic, link});
     if (type != planned)
       continue;
@@ -134,7 +134,7 @@ void Roofline::time(Row &row) const {
 
 /// Kernels run one behind the other, and collectives beside them, from their start to the wait for them.
 void Roofline::schedule(Entry &entry) const {
-  for (ProductType type : kProductTypes) {
+  for (MatmulType type : kMatmulTypes) {
     double compute = 0, communication = 0;
     std::map<int64_t, double> ends; // of buckets
     for (const Row &row : entry.rows) {
@@ -165,14 +165,14 @@ void Roofline::print(llvm::raw_ostream &os) const {
        << entry.name << ": " << entry.work.launches << " launches, "
        << formatBytes(static_cast<double>(entry.work.bytes)) << " moved of "
        << formatBytes(static_cast<double>(entry.work.least)) << " that must be, "
-       << llvm::format("%.3f GFLOP (%.3f in products)", static_cast<double>(entry.work.flops) / 1e9,
-                       static_cast<double>(entry.work.products) / 1e9);
+       << llvm::format("%.3f GFLOP (%.3f in matmuls)", static_cast<double>(entry.work.flops) / 1e9,
+                       static_cast<double>(entry.work.matmuls) / 1e9);
     if (entry.sent)
       os << ", " << formatBytes(static_cast<double>(entry.sent)) << " sent";
     os << "\n  at least";
-    for (ProductType type : kProductTypes)
-      os << llvm::format(" %.3f ms with products in ", of(entry.seconds, type) * 1e3) << distc::getName(type)
-         << (type == planned ? " (as planned)" : "") << (type == kProductTypes[2] ? "\n" : ",");
+    for (MatmulType type : kMatmulTypes)
+      os << llvm::format(" %.3f ms with matmuls in ", of(entry.seconds, type) * 1e3) << distc::getName(type)
+         << (type == planned ? " (as planned)" : "") << (type == kMatmulTypes[2] ? "\n" : ",");
     std::vector<const Row *> longest;
     for (const Row &row : entry.rows)
       if (row.work.launches)
@@ -197,7 +197,7 @@ void Roofline::print(llvm::raw_ostream &os) const {
 void Roofline::write(llvm::json::OStream &json) const {
   auto writeTimes = [&](llvm::json::OStream &to, const double (&seconds)[3]) {
     to.attributeObject("us", [&] {
-      for (ProductType type : kProductTypes)
+      for (MatmulType type : kMatmulTypes)
         to.attributeBegin(distc::getName(type)), to.rawValue(llvm::formatv("{0:f3}", of(seconds, type) * 1e6).str()),
             to.attributeEnd();
     });
@@ -207,7 +207,7 @@ void Roofline::write(llvm::json::OStream &json) const {
     to.attribute("moves", work.bytes);
     to.attribute("must_move", work.least);
     to.attribute("flops", work.flops);
-    to.attribute("product_flops", work.products);
+    to.attribute("matmul_flops", work.matmuls);
     if (sent)
       to.attribute("sends", sent);
   };
@@ -218,8 +218,8 @@ void Roofline::write(llvm::json::OStream &json) const {
       json.attribute("name", chip.name);
       json.attribute("memory_bytes_per_s", chip.memoryBytes);
       json.attributeObject("flops_per_s", [&] {
-        for (ProductType type : kProductTypes)
-          json.attribute(distc::getName(type), chip.getProductFlops(type));
+        for (MatmulType type : kMatmulTypes)
+          json.attribute(distc::getName(type), chip.getMatmulFlops(type));
       });
       json.attribute("link_bytes_per_s", chip.linkBytes);
       json.attribute("launch_us", chip.launchSeconds * 1e6);

@@ -29,8 +29,8 @@ public:
     std::string name, category;
     Work work;
     int64_t sent = 0;       // bytes that a collective sends
-    double seconds[3] = {}; // by ProductType
-    Limit limit;            // with products of the plan's own type
+    double seconds[3] = {}; // by MatmulType
+    Limit limit;            // with matmuls of the plan's own type
 
     /// How many times what it must a kernel moves.
     double getExcess() const { return work.least ? static_cast<double>(work.bytes) / work.least : 1; }
@@ -40,7 +40,7 @@ public:
     std::vector<Row> rows; // in the order in which they are enqueued
     Work work;             // of all
     int64_t sent = 0;
-    double seconds[3] = {}; // by ProductType; collectives run beside kernels
+    double seconds[3] = {}; // by MatmulType; collectives run beside kernels
     /// Kernels that move more than 1.3 times what they must, of more than 1 % of the entry's time: numbers of rows.
     std::vector<size_t> excessive;
   };
@@ -62,7 +62,7 @@ private:
   WorkEstimate estimate;
   mlir::SymbolTable symbols;
   int64_t replicas;
-  ProductType planned = ProductType::F32; // what products of the plan are made of
+  MatmulType planned = MatmulType::F32; // what matmuls of the plan are made of
   std::vector<Entry> entries;
 };
 

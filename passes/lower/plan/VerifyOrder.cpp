@@ -34,7 +34,7 @@ StringRef describe(drt::Extent extent) {
   case drt::Extent::Rows:
     return "each replica's rows by index";
   case drt::Extent::Matmul:
-    return "each replica's rows of a product";
+    return "each replica's rows of a matmul";
   case drt::Extent::Share:
     return "each replica's share";
   }

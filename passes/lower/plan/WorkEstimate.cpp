@@ -189,24 +189,24 @@ Work WorkEstimate::operator()(Operation *op) {
   if (isPlaced(op) || isa<drt::UpdateGroupOp, drt::RandomAdvanceOp, drt::FetchOp>(op))
     work.launches = !isa<drt::EmptyOp>(op);
   if (auto matmul = dyn_cast<drt::MatmulOp>(op))
-    work.products = countMatmul(matmul.getA(), getColumns(matmul.getB(), matmul.getTransposeB()));
+    work.matmuls = countMatmul(matmul.getA(), getColumns(matmul.getB(), matmul.getTransposeB()));
   else if (auto matmul = dyn_cast<drt::MatmulBiasGradOp>(op))
-    work.products = countMatmul(matmul.getA(), getColumns(matmul.getB(), /*transposed=*/false));
+    work.matmuls = countMatmul(matmul.getA(), getColumns(matmul.getB(), /*transposed=*/false));
   else if (auto sum = dyn_cast<drt::MatmulSumOp>(op))
     for (auto [a, b] : llvm::zip(sum.getA(), sum.getB()))
-      work.products += countMatmul(a, getColumns(b, /*transposed=*/false));
+      work.matmuls += countMatmul(a, getColumns(b, /*transposed=*/false));
   else if (llvm::isa<drt::AttentionOp, drt::AttentionQueryGradientOp, drt::AttentionKeyValueGradientOp>(op))
-    work.products = llvm::TypeSwitch<Operation *, int64_t>(op)
+    work.matmuls = llvm::TypeSwitch<Operation *, int64_t>(op)
                         .Case<drt::AttentionOp, drt::AttentionQueryGradientOp, drt::AttentionKeyValueGradientOp>(
                             [](auto attention) { return attention.getProductOperations(); });
   else if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
-    work.products = countMatmul(update.getA(), getColumns(update.getB(), update.getTransposeB()));
+    work.matmuls = countMatmul(update.getA(), getColumns(update.getB(), update.getTransposeB()));
   else if (auto conv = op->getAttrOfType<DenseI64ArrayAttr>("descriptor"); conv && conv.size() == 18)
-    work.products = countConv(conv);
+    work.matmuls = countConv(conv);
   else if (!op->hasAttr("kernel"))
     for (Value result : op->getResults())
       work.flops += countElements(result);
-  work.flops += work.products + kernel.whole + kernel.ofElement * written;
+  work.flops += work.matmuls + kernel.whole + kernel.ofElement * written;
   return work;
 }
 

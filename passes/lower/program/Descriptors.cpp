@@ -8,7 +8,7 @@
 #include "dialects/dist/Dist.h"
 #include "passes/lower/TensorType.h"
 #include "passes/lower/entries/SplitDraws.h"
-#include "passes/lower/plan/ProductType.h"
+#include "passes/lower/plan/MatmulType.h"
 #include "passes/lower/program/ProgramTables.h"
 
 #include <cmath>
@@ -53,7 +53,7 @@ int32_t dtypeOf(Operation *op) {
 }
 
 int32_t getPrecision(Operation *op) {
-  return getProductType(op) == ProductType::TF32 ? DRT_PRECISION_TF32 : DRT_PRECISION_OWN;
+  return getMatmulType(op) == MatmulType::TF32 ? DRT_PRECISION_TF32 : DRT_PRECISION_OWN;
 }
 
 // drt_rows_desc: indices of `depth` numbers into a tensor of `shape`.

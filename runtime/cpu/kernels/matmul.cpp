@@ -240,7 +240,7 @@ void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &des
   case DRT_I64:
     return prepared.run<int64_t>(a, b, bias, c);
   default:
-    throw std::runtime_error("there is no matrix product for data type " + std::to_string(desc.dtype) +
+    throw std::runtime_error("there is no matmul for data type " + std::to_string(desc.dtype) +
                              ": cast the operands to float32, float16, bfloat16, float64, int32 or int64");
   }
 }

@@ -8,7 +8,7 @@
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/scratch.h"
 #include "cpu/kernels/sgemm.h"
-#include "cpu/kernels/streamed_product.h"
+#include "cpu/kernels/streamed_matmul.h"
 
 #include <algorithm>
 #include <memory>
@@ -22,14 +22,14 @@ class JoinedSite : public Prepared {
 public:
   JoinedSite(const drt_matmul_desc &desc, Share share, int replicas, Scratch &scratch)
       : begin(split(desc.n, share.index, share.count)), end(split(desc.n, share.index + 1, share.count)),
-        streamed(tileKernels() && begin < end && StreamedProduct::suits(desc, replicas)
-                     ? std::make_unique<StreamedProduct>(*tileKernels(), desc, replicas, begin, end, scratch)
+        streamed(tileKernels() && begin < end && StreamedMatmul::suits(desc, replicas)
+                     ? std::make_unique<StreamedMatmul>(*tileKernels(), desc, replicas, begin, end, scratch)
                      : nullptr),
         stacked(scratch, streamed ? 0 : static_cast<size_t>(replicas * desc.m * desc.k) * sizeof(float)),
         product(scratch, streamed ? 0 : static_cast<size_t>(replicas * desc.m * (end - begin)) * sizeof(float)) {}
 
   int64_t begin, end;                        // the columns of this share
-  std::unique_ptr<StreamedProduct> streamed; // null: by sgemm
+  std::unique_ptr<StreamedMatmul> streamed; // null: by sgemm
   Buffer stacked, product;
 
 private:
@@ -47,7 +47,7 @@ void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_des
     useLibraryThreads(cache.threads());
   auto &prepared = cache.get<JoinedSite>(site, [&] {
     if (desc.dtype != DRT_F32 || desc.batch != 1 || desc.transpose_a || desc.accumulate)
-      throw std::runtime_error("a product of all replicas must be a plain one of float32, not of data type " +
+      throw std::runtime_error("a matmul of all replicas must be a plain one of float32, not of data type " +
                                std::to_string(desc.dtype));
     return std::make_unique<JoinedSite>(desc, share, a.replicas, cache.scratchOfNewSite());
   });

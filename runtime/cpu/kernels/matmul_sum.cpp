@@ -58,7 +58,7 @@ void drt::matmulSum(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &
   auto &prepared = cache.get<SumSite>(site, [&] {
     if ((desc.dtype != DRT_F32 && desc.dtype != DRT_F64) || desc.batch != 1 || !desc.transpose_a || desc.transpose_b ||
         desc.has_bias || desc.epilogue != DRT_EPILOGUE_NONE || desc.accumulate)
-      throw std::runtime_error("products that are added up must be plain ones of float32 or float64, of a transposed "
+      throw std::runtime_error("matmuls that are added up must be plain ones of float32 or float64, of a transposed "
                                "matrix and another one, not of data type " +
                                std::to_string(desc.dtype));
     return std::make_unique<SumSite>(desc, terms, rows, cache.scratchOfNewSite());

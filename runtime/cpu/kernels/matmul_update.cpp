@@ -181,7 +181,7 @@ void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_des
   auto &prepared = cache.get<UpdateSite>(site, [&] {
     if ((desc.dtype != DRT_F32 && desc.dtype != DRT_F64) || desc.batch != 1 || desc.has_bias ||
         desc.epilogue != DRT_EPILOGUE_NONE || desc.accumulate)
-      throw std::runtime_error("a product that updates a variable must be a plain one of float32 or float64, not of "
+      throw std::runtime_error("a matmul that updates a variable must be a plain one of float32 or float64, not of "
                                "data type " +
                                std::to_string(desc.dtype) + " or with a bias, an epilogue or a batch axis");
     return std::make_unique<UpdateSite>(desc, share, a, b, cache.scratchOfNewSite());

@@ -57,7 +57,7 @@ drt.entry "ranges_then_product" {
   %a = drt.feed {batched, name = "a"} : () -> tensor<4x8xf32>
   // expected-note @+1 {{the other access}}
   drt.update {count = 64 : i64, kernel = @decay, variables = [@w]} : () -> ()
-  // expected-error @+1 {{reads variable w (each replica's rows of a product) while another replica may still write it (each replica's range)}}
+  // expected-error @+1 {{reads variable w (each replica's rows of a matmul) while another replica may still write it (each replica's range)}}
   drt.matmul_update %a, %a {kernel = @sgd, variables = [@w], transpose_a, scale = 5.000000e-01 : f64} : (tensor<4x8xf32>, tensor<4x8xf32>) -> ()
 }
 

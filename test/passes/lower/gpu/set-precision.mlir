@@ -2,7 +2,7 @@
 // RUN: distc-opt %s --drt-set-precision | FileCheck %s --check-prefix=OWN
 // RUN: not distc-opt %s --drt-set-precision=precision=fp8 2>&1 | FileCheck %s --check-prefix=UNKNOWN
 
-// UNKNOWN: error: has no products in fp8; there are fp32, tf32, bf16 and fp16
+// UNKNOWN: error: has no matmuls in fp8; there are fp32, tf32, bf16 and fp16
 // OWN-NOT: precision
 // CHECK-LABEL: drt.entry "step"
 drt.entry "step" {

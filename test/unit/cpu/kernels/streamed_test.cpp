@@ -3,7 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/kernels/streamed_product.h"
+#include "cpu/kernels/streamed_matmul.h"
 #include "cpu/kernels/streamed_update.h"
 #include "random_tensor.h"
 
@@ -34,7 +34,7 @@ void checkProduct(const TileKernels &kernels, const drt_matmul_desc &d, int part
   auto a = random.tensor<float>(strideA * parts), b = random.tensor<float>(d.k * d.n), bias = random.tensor<float>(d.n);
   auto c = random.tensor<float>(strideC * parts), before = c;
   Scratch scratch;
-  StreamedProduct streamed(kernels, d, parts, begin, end, scratch);
+  StreamedMatmul streamed(kernels, d, parts, begin, end, scratch);
   streamed.run({a.data(), strideA * 4}, b.data(), bias.data(), c.data(), strideC * 4);
   std::vector<float> first = c;
   streamed.run({a.data(), strideA * 4}, b.data(), bias.data(), c.data(), strideC * 4);
@@ -132,14 +132,14 @@ TEST_CASE("a gradient's blocks are its rows, at any size", "[streamed]") {
 
 TEST_CASE("products that do not stay in cache, or are none of float32, are left to the library", "[streamed]") {
   drt_matmul_desc d = product(64, 2048, 2048);
-  CHECK(StreamedProduct::suits(d, 2));
-  CHECK_FALSE(StreamedProduct::suits(d, 4));
+  CHECK(StreamedMatmul::suits(d, 2));
+  CHECK_FALSE(StreamedMatmul::suits(d, 4));
   d.m = 16; // the library packs few rows' matrix faster
-  CHECK_FALSE(StreamedProduct::suits(d, 2));
+  CHECK_FALSE(StreamedMatmul::suits(d, 2));
   d.transpose_b = 1;
-  CHECK(StreamedProduct::suits(d, 2));
+  CHECK(StreamedMatmul::suits(d, 2));
   d.m = 1;
-  CHECK_FALSE(StreamedProduct::suits(d, 2));
+  CHECK_FALSE(StreamedMatmul::suits(d, 2));
   d = product(2048, 2048, 64), d.transpose_a = 1;
   CHECK(StreamedUpdate::suits(d, 2));
   CHECK_FALSE(StreamedUpdate::suits(d, 4));

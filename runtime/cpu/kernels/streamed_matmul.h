@@ -1,10 +1,10 @@
-//===- streamed_product.h - Few rows times a large matrix -----===//
+//===- streamed_matmul.h - Few rows times a large matrix -----===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DRT_CPU_KERNELS_STREAMED_PRODUCT_H
-#define DRT_CPU_KERNELS_STREAMED_PRODUCT_H
+#ifndef DRT_CPU_KERNELS_STREAMED_MATMUL_H
+#define DRT_CPU_KERNELS_STREAMED_MATMUL_H
 
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/scratch.h"
@@ -15,13 +15,13 @@ namespace drt {
 /// Some columns of the products of all replicas with one matrix, c_r = epilogue(a_r * op(b) + bias), as
 /// drt_matmul_joined wants them. b passes once from memory, fetched while what came before it is multiplied; the
 /// replicas' rows stay in the second-level cache. Belongs to one call site of one replica.
-class StreamedProduct {
+class StreamedMatmul {
 public:
   /// Whether the product is one that this is for: enough rows, and not too many for the cache.
   static bool suits(const drt_matmul_desc &desc, int parts);
 
   /// Columns [begin, end) of the product. `kernels` are tileKernels(), or others in tests.
-  StreamedProduct(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, int64_t begin, int64_t end,
+  StreamedMatmul(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, int64_t begin, int64_t end,
                   Scratch &scratch);
 
   void run(ReplicatedOperand a, const float *b, const float *bias, float *c, int64_t cStride);
@@ -46,4 +46,4 @@ private:
 
 } // namespace drt
 
-#endif // DRT_CPU_KERNELS_STREAMED_PRODUCT_H
+#endif // DRT_CPU_KERNELS_STREAMED_MATMUL_H

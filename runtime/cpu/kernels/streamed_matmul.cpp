@@ -1,9 +1,9 @@
-//===- streamed_product.cpp - Few rows times a large matrix -----===//
+//===- streamed_matmul.cpp - Few rows times a large matrix -----===//
 //
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/kernels/streamed_product.h"
+#include "cpu/kernels/streamed_matmul.h"
 
 #include "core/memory.h"
 #include "cpu/kernels/gemm.h"
@@ -32,13 +32,13 @@ size_t floats(int64_t count) { return static_cast<size_t>(count) * sizeof(float)
 //
 // With no more than AVX2 the library takes 5.4 and 5.3 for 128 rows. Its time is without copying the replicas' rows to
 // one operand and the result back, with which 128 rows take 6 % longer in a step than with tiles.
-bool StreamedProduct::suits(const drt_matmul_desc &desc, int parts) {
+bool StreamedMatmul::suits(const drt_matmul_desc &desc, int parts) {
   int64_t rows = desc.m * parts;
   return desc.dtype == DRT_F32 && desc.k >= 16 && rows >= (desc.transpose_b ? 8 : 96) &&
          rows * desc.k * 4 <= packedBytes;
 }
 
-StreamedProduct::StreamedProduct(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, int64_t begin,
+StreamedMatmul::StreamedMatmul(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, int64_t begin,
                                  int64_t end, Scratch &scratch)
     : kernels(kernels), desc(desc), rows(desc.m * parts), begin(begin), end(end) {
   int64_t width = kernels.columns;
@@ -52,17 +52,17 @@ StreamedProduct::StreamedProduct(const TileKernels &kernels, const drt_matmul_de
   }
 }
 
-const float *StreamedProduct::rowOf(ReplicatedOperand a, int64_t row) const {
+const float *StreamedMatmul::rowOf(ReplicatedOperand a, int64_t row) const {
   return reinterpret_cast<const float *>(static_cast<const char *>(a.base) + row / desc.m * a.stride) +
          row % desc.m * desc.k;
 }
 
-float *StreamedProduct::rowOf(float *c, int64_t cStride, int64_t row) const {
+float *StreamedMatmul::rowOf(float *c, int64_t cStride, int64_t row) const {
   return reinterpret_cast<float *>(reinterpret_cast<char *>(c) + row / desc.m * cStride) + row % desc.m * desc.n +
          begin;
 }
 
-void StreamedProduct::run(ReplicatedOperand a, const float *b, const float *bias, float *c, int64_t cStride) {
+void StreamedMatmul::run(ReplicatedOperand a, const float *b, const float *bias, float *c, int64_t cStride) {
   const int64_t width = kernels.columns, columns = end - begin;
   desc.transpose_b ? multiplyTransposed(a, b, c, cStride) : multiplyPlain(a, b);
   const float *panels = product.as<float>();
@@ -75,7 +75,7 @@ void StreamedProduct::run(ReplicatedOperand a, const float *b, const float *bias
 }
 
 // A group of rows for each tile; within it a step's rows behind each other.
-void StreamedProduct::packRows(ReplicatedOperand a, int64_t step, int64_t depth) {
+void StreamedMatmul::packRows(ReplicatedOperand a, int64_t step, int64_t depth) {
   const float *from[maxLanes];
   float *group = packedA.as<float>();
   for (int64_t first = 0; first < rows; first += kernels.rows) {
@@ -87,7 +87,7 @@ void StreamedProduct::packRows(ReplicatedOperand a, int64_t step, int64_t depth)
   }
 }
 
-void StreamedProduct::multiplyPlain(ReplicatedOperand a, const float *b) {
+void StreamedMatmul::multiplyPlain(ReplicatedOperand a, const float *b) {
   const int64_t width = kernels.columns, columns = end - begin, n = desc.n, k = desc.k;
   const int64_t wholeColumns = columns / width * width;
   const int64_t cuts = (k + chunkSteps - 1) / chunkSteps, longest = (k + cuts - 1) / cuts;
@@ -126,7 +126,7 @@ void StreamedProduct::multiplyPlain(ReplicatedOperand a, const float *b) {
 }
 
 // Panels of the replicas' rows; within one, a step's rows behind each other.
-void StreamedProduct::packColumns(ReplicatedOperand a) {
+void StreamedMatmul::packColumns(ReplicatedOperand a) {
   const float *from[maxLanes];
   const int64_t width = kernels.columns, k = desc.k;
   float *panel = packedA.as<float>();
@@ -139,7 +139,7 @@ void StreamedProduct::packColumns(ReplicatedOperand a) {
 }
 
 // Columns [first, last) of the product, which lie behind each other.
-void StreamedProduct::unpack(const float *transposed, int64_t pitch, int64_t first, int64_t last, float *c,
+void StreamedMatmul::unpack(const float *transposed, int64_t pitch, int64_t first, int64_t last, float *c,
                              int64_t cStride) {
   const float *from[maxLanes];
   for (int64_t replica = 0; replica < rows / desc.m; ++replica) {
@@ -157,7 +157,7 @@ void StreamedProduct::unpack(const float *transposed, int64_t pitch, int64_t fir
   }
 }
 
-void StreamedProduct::multiplyTransposed(ReplicatedOperand a, const float *b, float *c, int64_t cStride) {
+void StreamedMatmul::multiplyTransposed(ReplicatedOperand a, const float *b, float *c, int64_t cStride) {
   const int64_t width = kernels.columns, k = desc.k, padded = roundUp(rows, width);
   const int64_t chunkRows = tilesOfChunk * kernels.rows;
   packColumns(a);
