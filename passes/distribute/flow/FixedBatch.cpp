@@ -9,82 +9,20 @@
 #include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/flow/AlikeRows.h"
 #include "passes/distribute/flow/BatchAxis.h"
+#include "passes/distribute/flow/TermCounts.h"
 #include <cmath>
-#include <set>
-#include <vector>
 
 using namespace mlir;
 
 namespace distc {
 namespace {
 
-/// How far back rows and terms are followed.
+/// How far back the ranges of numbers are followed.
 constexpr int kMaxDepth = 64;
 
 bool isElementwise(Operation *op) { return llvm::isa<dfg::ScalarInterface>(op); }
-
-bool makesSplat(Operation *op) {
-  if (auto constant = llvm::dyn_cast<dfg::ConstOp>(op))
-    return llvm::isa<SplatElementsAttr>(constant.getValue());
-  return op->hasTrait<dfg::Fills>();
-}
-
-/// Answers about values, each found once. `runs`: how many indices, one behind the other, are to be alike, for each
-/// such run; none where all along an axis are.
-class AlikeRows {
-public:
-  explicit AlikeRows(const dfg::ShapeContext &shapes, ArrayRef<int64_t> runs = {}) : shapes(shapes), runs(runs) {}
-
-  /// Whether `value` has the same for every index along `axis`, or no such axis.
-  bool isAlike(Value value, int64_t axis, int depth) {
-    auto [it, isNew] = alike.try_emplace({value, axis}, false);
-    if (!isNew)
-      return it->second;
-    bool found = findAlike(value, axis, depth);
-    alike[{value, axis}] = found;
-    return found;
-  }
-
-private:
-  /// Whether all elements of `value` are the same, which moving them does not change.
-  bool isSplat(Value value, int depth) {
-    auto [it, isNew] = splats.try_emplace(value, false);
-    if (!isNew)
-      return it->second;
-    bool found = findSplat(value, depth);
-    splats[value] = found;
-    return found;
-  }
-
-  bool findSplat(Value value, int depth);
-  bool findAlike(Value value, int64_t axis, int depth);
-  bool isJoinedOfRuns(Operation *op, int64_t axis, int depth) const;
-
-  const dfg::ShapeContext &shapes;
-  SmallVector<int64_t> runs;
-  llvm::DenseMap<std::pair<Value, int64_t>, bool> alike;
-  llvm::DenseMap<Value, bool> splats;
-};
-
-bool AlikeRows::findSplat(Value value, int depth) {
-  Operation *op = value.getDefiningOp();
-  if (auto sizes = shapes.getShape(value);
-      sizes && llvm::all_of(*sizes, [](dfg::Dim dim) { return dim == dfg::Dim(1); }))
-    return true;
-  if (!op || depth == 0)
-    return false;
-  if (makesSplat(op))
-    return true;
-  auto isSplatToo = [&](Value operand) { return isSplat(operand, depth - 1); };
-  if (isElementwise(op))
-    return llvm::all_of(op->getOperands(), isSplatToo);
-  // Gathers give zeros for what is not there.
-  if (op->hasTrait<dfg::TakesPart>() && !op->hasTrait<dfg::Gathers>())
-    return isSplatToo(dfg::getWhole(op));
-  const bool moves = op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Repeats>() || op->hasTrait<dfg::Permutes>();
-  return moves && isSplatToo(op->getOperand(0));
-}
 
 /// The operands that the result's rows are made of, if rows they have.
 SmallVector<unsigned> getRowOperands(Operation *op) {
@@ -97,102 +35,6 @@ SmallVector<unsigned> getRowOperands(Operation *op) {
       (op->hasTrait<dfg::TakesPart>() && !op->hasTrait<dfg::Gathers>()) ||
       llvm::isa<dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::MatMulOp, dfg::TransposeOp, dist::RescaleOp>(op);
   return keepsRows ? SmallVector<unsigned>{0} : SmallVector<unsigned>();
-}
-
-/// Whether the rows of a constant along `axis` are alike, all or in each of `runs`.
-bool areRowsAlike(DenseElementsAttr elements, int64_t axis, ArrayRef<int64_t> runs) {
-  // What somebody typed; a table is not.
-  constexpr int64_t kMaxElements = 1 << 16;
-  if (elements.getNumElements() > kMaxElements)
-    return false;
-  ArrayRef<int64_t> sizes = elements.getType().getShape();
-  int64_t inner = 1, rows = sizes[axis];
-  for (int64_t size : sizes.drop_front(axis + 1))
-    inner *= size;
-  // The first row of the run of each.
-  SmallVector<int64_t> firsts;
-  for (int64_t run : runs)
-    firsts.append(run, static_cast<int64_t>(firsts.size()));
-  if (runs.empty())
-    firsts.assign(rows, 0);
-  if (static_cast<int64_t>(firsts.size()) != rows)
-    return false;
-  auto values = elements.getValues<Attribute>();
-  for (int64_t i = 0, count = elements.getNumElements(); i < count; ++i) {
-    const int64_t row = i / inner % rows;
-    if (values[i] != values[i + (firsts[row] - row) * inner])
-      return false;
-  }
-  return true;
-}
-
-std::optional<int64_t> normalize(std::optional<int64_t> axis, int64_t rank) {
-  return axis && *axis < 0 ? *axis + rank : axis;
-}
-
-bool AlikeRows::findAlike(Value value, int64_t axis, int depth) {
-  auto sizes = shapes.getShape(value);
-  if (!sizes)
-    return false;
-  const int64_t rank = sizes->size();
-  if (axis < 0 || (axis < rank && (*sizes)[axis] == dfg::Dim(1)))
-    return true;
-  Operation *op = value.getDefiningOp();
-  if (!op || axis >= rank || depth == 0)
-    return false;
-  if (isSplat(value, depth))
-    return true;
-  auto isOperandAlike = [&](unsigned operand, int64_t at) { return isAlike(op->getOperand(operand), at, depth - 1); };
-  auto rankOf = [&](unsigned operand) {
-    auto of = shapes.getShape(op->getOperand(operand));
-    return of ? std::optional<int64_t>(of->size()) : std::nullopt;
-  };
-  if (auto constant = llvm::dyn_cast<dfg::ConstOp>(op)) {
-    auto elements = llvm::dyn_cast<DenseElementsAttr>(constant.getValue());
-    return elements && elements.getType().getRank() == rank && areRowsAlike(elements, axis, runs);
-  }
-  if (isElementwise(op) || llvm::isa<dfg::BroadcastToOp>(op)) {
-    unsigned count = llvm::isa<dfg::BroadcastToOp>(op) ? 1 : op->getNumOperands();
-    for (unsigned operand = 0; operand < count; ++operand)
-      if (auto own = rankOf(operand); !own || !isOperandAlike(operand, axis - (rank - *own)))
-        return false;
-    return true;
-  }
-  if (llvm::isa<dfg::TileOp>(op))
-    return runs.empty() && isOperandAlike(0, axis);
-  if (llvm::isa<dfg::ExpandDimsOp>(op)) {
-    auto added = normalize(shapes.getConstant(op->getOperand(1)), rank);
-    return added && *added != axis && isOperandAlike(0, axis - (*added < axis));
-  }
-  if (llvm::isa<dfg::TransposeOp>(op)) {
-    auto permutation = shapes.getConstants(op->getOperand(1));
-    if (!permutation || static_cast<int64_t>(permutation->size()) != rank)
-      return false;
-    auto from = normalize((*permutation)[axis], rank);
-    return isOperandAlike(0, *from);
-  }
-  if (llvm::isa<dfg::ReshapeOp>(op)) {
-    // The axes up to this one are as they were.
-    auto from = shapes.getShape(op->getOperand(0));
-    return from && static_cast<int64_t>(from->size()) > axis &&
-           llvm::equal(ArrayRef(*from).take_front(axis + 1), ArrayRef(*sizes).take_front(axis + 1)) &&
-           isOperandAlike(0, axis);
-  }
-  if (auto product = llvm::dyn_cast<dfg::MatMulOp>(op))
-    return axis == 0 ? isOperandAlike(0, product.getTransposeA() ? 1 : 0)
-                     : isOperandAlike(1, product.getTransposeB() ? 0 : 1);
-  if (llvm::isa<dfg::SplitOp>(op))
-    return runs.empty() && isOperandAlike(1, axis);
-  if (llvm::isa<dfg::ConcatV2Op>(op) && !runs.empty() &&
-      normalize(shapes.getConstant(op->getOperands().back()), rank) == axis)
-    return isJoinedOfRuns(op, axis, depth);
-  if (llvm::isa<dfg::ConcatV2Op>(op)) {
-    for (unsigned operand = 0; operand + 1 < op->getNumOperands(); ++operand)
-      if (!isOperandAlike(operand, axis))
-        return false;
-    return normalize(shapes.getConstant(op->getOperands().back()), rank).value_or(axis) != axis;
-  }
-  return false;
 }
 
 /// Where op, the gradient of a slice, has the rows of its operand among zeros.
@@ -213,36 +55,6 @@ std::optional<int64_t> findBegin(Operation *op, const dfg::ShapeContext &shapes)
       !slice->begin[0].isConstant())
     return std::nullopt;
   return slice->begin[0].getConstant();
-}
-
-/// Runs that begin and end where `size` of them, from `begin` on, do; none where one goes on beyond.
-std::optional<SmallVector<int64_t>> cutRuns(ArrayRef<int64_t> runs, int64_t begin, int64_t size) {
-  SmallVector<int64_t> taken;
-  int64_t at = 0, total = 0;
-  for (int64_t run : runs) {
-    if (at >= begin && at + run <= begin + size) {
-      taken.push_back(run);
-      total += run;
-    }
-    at += run;
-  }
-  return total == size ? std::optional(taken) : std::nullopt;
-}
-
-/// Of a concatenation along `axis`: whether each operand has runs that begin and end with it.
-bool AlikeRows::isJoinedOfRuns(Operation *op, int64_t axis, int depth) const {
-  int64_t begin = 0;
-  for (Value operand : op->getOperands().drop_back()) {
-    auto sizes = shapes.getShape(operand);
-    if (!sizes || static_cast<int64_t>(sizes->size()) <= axis || !(*sizes)[axis].isConstant())
-      return false;
-    const int64_t size = (*sizes)[axis].getConstant();
-    auto own = cutRuns(runs, begin, size);
-    if (!own || !AlikeRows(shapes, *own).isAlike(operand, axis, depth - 1))
-      return false;
-    begin += size;
-  }
-  return true;
 }
 
 /// The number that all elements of a constant are.
@@ -282,9 +94,6 @@ bool takesFirst(Operation *op, unsigned number, const dfg::ShapeContext &shapes)
   return from && llvm::is_contained(*from, 0);
 }
 
-/// Whether numbers differ by no more than how they are rounded.
-bool isNear(double x, double y) { return std::abs(x - y) < 1e-5 * std::abs(y); }
-
 std::optional<int64_t> countElements(Value value) {
   auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
   return type && type.hasStaticShape() ? std::optional<int64_t>(type.getNumElements()) : std::nullopt;
@@ -301,150 +110,16 @@ Operation *findCopies(Value value, std::optional<double> number) {
   return from && to && *from > 0 && *number * *from == *to ? copies : nullptr;
 }
 
-constexpr size_t kMaxCounts = 256;
-
-/// The numbers that terms of a sum may be counted by: those of products of some of the axes along which they were
-/// added.
-struct TermCounts {
-  std::set<int64_t> ofRows;       // with the batch's axis
-  std::set<int64_t> others = {1}; // without it
-
-  bool contains(int64_t count) const { return ofRows.count(count) || others.count(count); }
-};
-
-/// Every product of a number of `counts` and some of `sizes`.
-void multiply(std::set<int64_t> &counts, ArrayRef<int64_t> sizes) {
-  for (int64_t size : sizes)
-    for (int64_t count : std::vector<int64_t>(counts.begin(), counts.end()))
-      if (counts.size() < kMaxCounts)
-        counts.insert(count * size);
-}
-
-bool isNumberOf(const std::set<int64_t> &counts, double number) {
-  return llvm::any_of(counts, [&](int64_t count) { return isNear(number, static_cast<double>(count)); });
-}
-
-/// Counts the terms of sums, each once.
-class TermCounter {
-public:
-  TermCounter(int64_t rows, FixedBatch::AxisOf axisOf) : rows(rows), axisOf(axisOf) {}
-
-  TermCounts count(Value sum, int depth = kMaxDepth) {
-    auto [it, isNew] = known.try_emplace(sum);
-    if (!isNew)
-      return it->second;
-    TermCounts counts = find(sum, depth);
-    known[sum] = counts;
-    return counts;
-  }
-
-private:
-  static SmallVector<int64_t> sizesOf(Value value) {
-    auto type = llvm::dyn_cast<RankedTensorType>(value.getType());
-    return type && type.hasStaticShape() ? SmallVector<int64_t>(type.getShape()) : SmallVector<int64_t>();
-  }
-
-  TermCounts find(Value sum, int depth) {
-    TermCounts counts;
-    Operation *op = sum.getDefiningOp();
-    if (!op || depth == 0 || llvm::isa<dfg::ConstOp>(op))
-      return counts;
-    if (op->hasTrait<dfg::SumsRows>() || llvm::isa<dfg::MatMulOp, dfg::L2LossOp>(op))
-      return addAxes(op->getOperand(0), sum, depth);
-    // What is computed of a sum otherwise is another number's terms.
-    auto node = llvm::dyn_cast<dfg::NodeInterface>(op);
-    if (op->hasTrait<dfg::Reshapes>() || op->hasTrait<dfg::Forwards>() ||
-        (isElementwise(op) && node && node.getLinearity() != dfg::Linearity::None))
-      for (Value operand : op->getOperands()) {
-        TermCounts own = count(operand, depth - 1);
-        counts.ofRows.insert(own.ofRows.begin(), own.ofRows.end());
-        counts.others.insert(own.others.begin(), own.others.end());
-      }
-    if (rows > 1 && (op->hasTrait<dfg::Adds>() || llvm::isa<dfg::AddNOp>(op)))
-      addSummands(sum, counts, depth);
-    return counts;
-  }
-
-  /// Sums of as many terms each have so many times their number together.
-  void addSummands(Value sum, TermCounts &counts, int depth) {
-    SmallVector<Value> summands, worklist = {sum};
-    constexpr size_t kMaxSummands = 1024;
-    while (!worklist.empty() && summands.size() + worklist.size() < kMaxSummands) {
-      Value value = worklist.pop_back_val();
-      Operation *op = value.getDefiningOp();
-      if (op && (op->hasTrait<dfg::Adds>() || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::AddNOp>(op)))
-        llvm::append_range(worklist, op->getOperands());
-      else
-        summands.push_back(value);
-    }
-    if (!worklist.empty() || summands.empty())
-      return;
-    const auto times = static_cast<int64_t>(summands.size());
-    std::optional<TermCounts> common;
-    for (Value summand : summands) {
-      TermCounts own = count(summand, depth - 1);
-      if (!common)
-        common = own;
-      std::erase_if(common->ofRows, [&](int64_t number) { return !own.ofRows.count(number); });
-      std::erase_if(common->others, [&](int64_t number) { return !own.others.count(number); });
-    }
-    for (int64_t number : common->ofRows)
-      counts.ofRows.insert(number * times);
-    for (int64_t number : common->others)
-      counts.others.insert(number * times);
-  }
-
-  TermCounts addAxes(Value terms, Value sum, int depth) {
-    // Sizes that the result has not.
-    SmallVector<int64_t> sizes = sizesOf(terms), added = sizes;
-    for (int64_t size : sizesOf(sum))
-      if (auto *it = llvm::find(added, size); it != added.end())
-        added.erase(it);
-    const std::optional<int64_t> axis = axisOf(terms), kept = axisOf(sum);
-    // A product of rows with a matrix adds up features.
-    if (axis && kept && llvm::isa<dfg::MatMulOp>(sum.getDefiningOp()))
-      return {};
-    TermCounts counts = count(terms, depth - 1);
-    const int64_t ofBatch = axis && !kept && *axis < static_cast<int64_t>(sizes.size()) ? sizes[*axis] : 0;
-    if (auto *it = llvm::find(added, ofBatch); ofBatch > 0 && it != added.end()) {
-      added.erase(it);
-      // What lies in the batch's axis beside the examples are terms of each one.
-      if (ofBatch != rows)
-        multiply(counts.others, {ofBatch / rows});
-      multiply(counts.others, added);
-      for (int64_t other : counts.others)
-        counts.ofRows.insert(other * rows);
-      return counts;
-    }
-    multiply(counts.ofRows, added);
-    // The batch's axis is there still, or was added before.
-    if ((axis && kept) || !counts.ofRows.empty()) {
-      multiply(counts.others, added);
-      return counts;
-    }
-    // Which axis is the batch's is not known.
-    for (int64_t size : added)
-      if (size % rows == 0)
-        counts.ofRows.insert(size);
-    multiply(counts.ofRows, added);
-    return counts;
-  }
-
-  int64_t rows;
-  FixedBatch::AxisOf axisOf;
-  llvm::DenseMap<Value, TermCounts> known;
-};
-
 } // namespace
 
 bool FixedBatch::isAlikeAlong(Value value, int64_t axis, const dfg::ShapeContext &shapes,
                               ArrayRef<int64_t> segments) const {
-  if (AlikeRows(shapes).isAlike(value, axis, kMaxDepth))
+  if (AlikeRows(shapes).isAlike(value, axis))
     return true;
   if (segments.size() < 2)
     return false;
   auto runs = llvm::map_to_vector(segments, [&](int64_t segment) { return segment * size; });
-  return AlikeRows(shapes, runs).isAlike(value, axis, kMaxDepth);
+  return AlikeRows(shapes, runs).isAlike(value, axis);
 }
 
 dfg::Dim FixedBatch::asNumber(dfg::Dim rows) const {
@@ -735,7 +410,7 @@ bool FixedBatch::isCount(Value sum, double number, AxisOf axisOf) const {
   counts.ofRows.insert(size);
   counts.others.erase(1);
   // As many classes, or pixels in a row, as there are examples: by which of them it divides cannot be seen.
-  return isNumberOf(counts.ofRows, number) && !isNumberOf(counts.others, number);
+  return counts.isOfRows(number);
 }
 
 void FixedBatch::noteCount(Value sum, Value divisor, AxisOf axisOf) {
