@@ -34,33 +34,6 @@ NodeTable::NodeTable(MLIRContext *context) {
   }
 }
 
-FailureOr<Operation *> raise(dfg::OpaqueOp op, const NodeTable &table) {
-  auto [known, nameIndex] = table.find(op.getOp());
-  if (!known)
-    return op.emitOpError() << "is of '" << op.getOp() << "', which dfg has no operation for";
-  OperationState state(op.getLoc(), known->name);
-  state.addOperands(op.getOperands());
-  state.addTypes(op->getResultTypes());
-  SmallVector<NamedAttribute> rest;
-  for (NamedAttribute attribute : dfg::getSourceAttributes(op)) {
-    const bool isType = llvm::any_of(known->types, [&, index = std::min(nameIndex, 1u)](const dfg::TypeRule &rule) {
-      return rule.names[index] == attribute.getName().getValue();
-    });
-    if (StringAttr declared = isType ? StringAttr() : known->getAttributeName(attribute.getName()))
-      state.addAttribute(declared, attribute.getValue());
-    else if (!isType)
-      rest.push_back(attribute);
-  }
-  OpBuilder builder(op);
-  if (Attribute control = op->getAttr(dfg::kControlAttr))
-    state.addAttribute(dfg::kControlAttr, control);
-  Operation *node = builder.create(state);
-  dfg::setSourceAttributes(node, rest);
-  op->replaceAllUsesWith(node);
-  op->erase();
-  return node;
-}
-
 std::optional<TypeValue> getTypeValue(const dfg::TypeRule &rule, Operation *op) {
   TypeValue value;
   auto list = [&](TypeRange types) {

@@ -48,10 +48,6 @@ private:
   llvm::DenseMap<mlir::OperationName, const KnownNode *> byName;
 };
 
-/// Puts the operation of dfg that an opaque node stands for in its place: what was made by TensorFlow's names becomes
-/// what has semantics. Fails with a diagnostic where dfg has none.
-llvm::FailureOr<mlir::Operation *> raise(dfg::OpaqueOp op, const NodeTable &table);
-
 /// Which of its TensorFlow names `op` has by what it works on: 0, or 1 for a resource variable or a stateful call.
 /// `isReference` tells of a variable whether it is a reference variable.
 unsigned getNameIndex(mlir::Operation *op, llvm::function_ref<bool(llvm::StringRef variable)> isReference);

@@ -9,7 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/VariableKinds.h"
-#include "dialects/dfg/tensorflow/NodeTable.h"
+#include "dialects/dfg/tensorflow/RaiseNodes.h"
 #include "mlir/IR/SymbolTable.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/Passes.h"
@@ -280,7 +280,6 @@ struct DistSpellOutExchange : impl::DistSpellOutExchangeBase<DistSpellOutExchang
     ModuleOp module = getOperation();
     const int64_t replicas = dist::getReplicas(module);
     SymbolTable symbols(module);
-    tf::NodeTable table(&getContext());
     for (auto function : module.getOps<dfg::FuncOp>()) {
       Block &block = function.getBody().front();
       for (auto scatter : llvm::make_early_inc_range(block.getOps<dist::ReduceScatterOp>()))
@@ -302,9 +301,8 @@ struct DistSpellOutExchange : impl::DistSpellOutExchangeBase<DistSpellOutExchang
       for (dist::AllReduceOp reduce : found)
         if (failed(spellOut(exchange, reduce)))
           return signalPassFailure();
-      for (auto node : llvm::make_early_inc_range(block.getOps<dfg::OpaqueOp>()))
-        if (failed(tf::raise(node, table)))
-          return signalPassFailure();
+      if (failed(tf::raiseNodes(block)))
+        return signalPassFailure();
       int32_t buckets = 0;
       for (Operation &op : block)
         if (dist::isCollective(&op) && op.hasAttr("bucket"))

@@ -5,9 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/partition/WholeValues.h"
-#include "dialects/dfg/tensorflow/Attributes.h"
-#include "dialects/dfg/tensorflow/Types.h"
-#include "dialects/dfg/tensorflow/meta_graph.pb.h"
+#include "dialects/dfg/tensorflow/FunctionSignature.h"
 #include "mlir/IR/TypeUtilities.h"
 
 using namespace mlir;
@@ -205,34 +203,11 @@ FailureOr<FlatSymbolRefAttr> WholeValues::specialize(Operation *user, FlatSymbol
     if (failed(useValue(body.getArgument(argument))))
       return failure();
   }
-  setSignature(copy, arguments, isLoop);
+  // A loop's condition has one result of its own.
+  tf::setArgumentTypes(copy, arguments, isLoop && end->getNumOperands() == copy.getNumArguments());
   copy.setFunctionType(builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
   known[entry] = result;
   return result;
-}
-
-/// What the library's own description of the function says of its arguments, and of a loop's results.
-void WholeValues::setSignature(dfg::FuncOp function, const Arguments &arguments, bool isLoop) {
-  auto shell = function->getAttrOfType<dfg::RawAttr>("function_def");
-  tf::FunctionDef proto;
-  if (!shell || !proto.ParseFromString(shell.getBytes().str()))
-    return;
-  tf::OpDef &signature = *proto.mutable_signature();
-  signature.set_name(function.getSymName().str());
-  unsigned numResults = function.getBody().front().getTerminator()->getNumOperands();
-  for (auto [argument, type] : arguments) {
-    tf::DataType dtype = tf::getDataType(type.getElementType());
-    if (static_cast<int>(argument) < signature.input_arg_size())
-      signature.mutable_input_arg(argument)->set_type(dtype);
-    // A loop's condition has one result of its own.
-    bool returned = isLoop && numResults == function.getNumArguments();
-    if (returned && static_cast<int>(argument) < signature.output_arg_size())
-      signature.mutable_output_arg(argument)->set_type(dtype);
-    proto.mutable_arg_attr()->erase(argument);
-    proto.mutable_resource_arg_unique_id()->erase(argument);
-  }
-  function->setAttr("function_def",
-                    dfg::RawAttr::get(function.getContext(), builder.getStringAttr(tf::serialize(proto))));
 }
 
 } // namespace distc

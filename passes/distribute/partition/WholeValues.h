@@ -34,7 +34,6 @@ private:
   llvm::LogicalResult useValue(mlir::Value value);
   llvm::FailureOr<mlir::FlatSymbolRefAttr> specialize(mlir::Operation *user, mlir::FlatSymbolRefAttr function,
                                                       const Arguments &arguments, bool isLoop);
-  void setSignature(dfg::FuncOp function, const Arguments &arguments, bool isLoop);
 
   llvm::DenseSet<mlir::Operation *> gone;
   mlir::SymbolTable symbols;

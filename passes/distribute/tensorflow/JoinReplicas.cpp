@@ -9,8 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/tensorflow/Attributes.h"
-#include "dialects/dfg/tensorflow/meta_graph.pb.h"
+#include "dialects/dfg/tensorflow/Collections.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
 #include "llvm/ADT/StringSet.h"
@@ -149,11 +148,7 @@ std::vector<std::string> findNamed(dfg::GraphOp graph) {
   if (ArrayAttr fetches = graph.getFetchesAttr())
     for (auto name : fetches.getAsRange<StringAttr>())
       names.push_back(name.str());
-  tf::MetaGraphDef meta;
-  if (dfg::RawAttr collections = graph.getCollectionsAttr();
-      collections && meta.ParseFromString(collections.getBytes().str()))
-    for (const auto &[key, collection] : meta.collection_def())
-      names.insert(names.end(), collection.node_list().value().begin(), collection.node_list().value().end());
+  llvm::append_range(names, tf::getCollectedNames(graph));
   // A map's order is not the same every time.
   llvm::sort(names);
   for (std::string &name : names)
@@ -164,29 +159,15 @@ std::vector<std::string> findNamed(dfg::GraphOp graph) {
 
 /// Variables of which each replica has a share are no one's whole variable: collections do not name them.
 void dropGoneVariables(WorkerGraph &worker) {
-  dfg::RawAttr raw = worker.graph.getCollectionsAttr();
-  tf::MetaGraphDef meta;
-  if (!raw || !meta.ParseFromString(raw.getBytes().str()))
-    return;
-  bool changed = false;
-  auto exists = [&](llvm::StringRef name) { return worker.nodes.find(name.split(':').first); };
-  for (const char *key : {"variables", "trainable_variables", "local_variables", "model_variables"}) {
-    auto collection = meta.mutable_collection_def()->find(key);
-    if (collection == meta.mutable_collection_def()->end() || !collection->second.has_bytes_list())
-      continue;
-    tf::CollectionDef::BytesList kept;
-    for (const std::string &bytes : collection->second.bytes_list().value()) {
-      tf::VariableDef variable;
-      if (variable.ParseFromString(bytes) && exists(variable.variable_name()) && exists(variable.initializer_name()))
-        kept.add_value(bytes);
-    }
-    changed |= kept.value_size() != collection->second.bytes_list().value_size();
-    *collection->second.mutable_bytes_list() = std::move(kept);
-  }
-  if (!changed)
-    return;
-  MLIRContext *context = worker.graph.getContext();
-  worker.graph.setCollectionsAttr(dfg::RawAttr::get(context, StringAttr::get(context, tf::serialize(meta))));
+  auto exists = [&](llvm::StringRef name) { return worker.nodes.find(name.split(':').first) != nullptr; };
+  auto drop = [&](llvm::StringRef key, const tf::CollectedVariable &entry) {
+    const bool ofVariables =
+        llvm::is_contained({"variables", "trainable_variables", "local_variables", "model_variables"}, key);
+    return ofVariables && !(exists(entry.variable) && exists(entry.initializer))
+               ? std::optional(std::vector<tf::CollectedVariable>())
+               : std::nullopt;
+  };
+  tf::editCollections(worker.graph, {nullptr, drop});
 }
 
 } // namespace
