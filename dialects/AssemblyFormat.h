@@ -47,7 +47,8 @@ inline llvm::SmallVector<llvm::StringRef> findDefaults(mlir::Operation *op) {
 }
 
 inline void printOperandsAndAttributes(mlir::Operation *op, mlir::OpAsmPrinter &printer) {
-  printer << ' ' << op->getOperands();
+  if (op->getNumOperands() > 0)
+    printer << ' ' << op->getOperands();
   printer.printOptionalAttrDict(op->getAttrs(), findDefaults(op));
   printer << " : ";
   printer.printFunctionalType(op);

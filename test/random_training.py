@@ -80,8 +80,8 @@ class Graph:
 
     def placeholder(self, name, make, element, *shape):
         self.feeds[name] = (element, make)
-        sizes = ", ".join("-1" if size is BATCH else str(size) for size in shape)
-        declared = f"#dfg.shape<false{f', [{sizes}]' if shape else ''}>"
+        sizes = ", ".join("?" if size is BATCH else str(size) for size in shape)
+        declared = f"#dfg.shape<[{sizes}]>"
         self.body.append(f"  %{name} = dfg.placeholder {{shape = {declared}}} : () -> {tensor(element, *shape)} loc(\"{name}\")")
         return Value("%" + name, tensor(element, *shape), shape)
 

@@ -13,7 +13,7 @@ def DFG_ConstOp : DFG_Pure<"const", "\"Const\"", [ConstantLike]> {
   let created = 1;
   let arguments = (ins ElementsAttr:$value);
   let results = (outs DFG_Tensor:$result);
-  let assemblyFormat = "$value attr-dict `:` type($result)";
+  let assemblyFormat = "$value attr-dict `` custom<ConstantType>(type($result), ref($value))";
   let types = "dtype:r0";
   let shape = "constant";
   let hasFolder = 1;

@@ -22,7 +22,8 @@ def DFG_Dialect : Dialect {
     - `control`: names of the nodes that must run before it although no value
       of theirs is used and no memory effect orders them (an array of strings);
     - `tf`: a dictionary of the NodeDef's attributes that the operation does not
-      model (`_class`, `_output_shapes`, ...), kept for export.
+      model (`_class`, `_output_shapes`, ...), kept for export. Text has what only an export
+      needs at its head, behind aliases (`tf = #tf3`).
 
     Type attributes (`T`, `dtype`, `N`, ...) that follow from operand and result
     types are not stored; `getTypeAttributes()` of the node says how export
@@ -66,8 +67,11 @@ class DFG_Attr<string name, string keyword> : AttrDef<DFG_Dialect, name> { let m
 
 def DFG_ShapeAttr : DFG_Attr<"TensorShape", "shape"> {
   let summary = "a TensorShapeProto; -1 is an unknown size";
+  let description = [{
+    `#dfg.shape<[?, 3]>` are rows of three; `#dfg.shape<[]>` is a scalar's, and `#dfg.shape<*>` that of a tensor of unknown rank.
+  }];
   let parameters = (ins "bool":$unknownRank, OptionalArrayRefParameter<"int64_t">:$sizes);
-  let assemblyFormat = "`<` $unknownRank (`,` `[` $sizes^ `]`)? `>`";
+  let hasCustomAssemblyFormat = 1;
 }
 def DFG_FuncAttr : DFG_Attr<"Func", "func"> {
   let summary = "a NameAttrList: a function and the attributes it is instantiated with";

@@ -7,8 +7,10 @@
 #include "dialects/AssemblyFormat.h"
 #include "dialects/dfg/AttachedAttributes.h"
 #include "dialects/dfg/BatchMultiple.h"
+#include "dialects/dfg/ConstantFormat.h"
 #include "dialects/dfg/GraphNames.h"
 #include "dialects/dfg/NodeNames.h"
+#include "dialects/dfg/SourceAttributes.h"
 #include "dialects/dfg/VariableKinds.h"
 #include "dialects/dfg/shapes/ShapeFunctions.h"
 #include "mlir/IR/Builders.h"
@@ -26,7 +28,35 @@ using namespace mlir;
 #include "dialects/dfg/DfgAttrs.cpp.inc"
 namespace distc::dfg {
 
+namespace {
+
+/// What only an export needs stands at the head of a text, behind aliases, and what is read stays short. A location
+/// is a node's name, which stands where the node does.
+struct Aliases : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attribute, llvm::raw_ostream &os) const override {
+    // With no text: none, whatever the builtin dialect says.
+    if (llvm::isa<NameLoc, FusedLoc, UnknownLoc>(attribute))
+      return AliasResult::FinalAlias;
+    if (auto raw = llvm::dyn_cast<RawAttr>(attribute); raw && raw.getBytes().size() > kShortBytes) {
+      os << "raw";
+      return AliasResult::FinalAlias;
+    }
+    auto kept = llvm::dyn_cast<DictionaryAttr>(attribute);
+    if (!kept || kept.empty() || !llvm::all_of(kept, [](NamedAttribute entry) { return isForExport(entry.getName()); }))
+      return AliasResult::NoAlias;
+    os << kSourceAttributes;
+    return AliasResult::FinalAlias;
+  }
+
+  static constexpr size_t kShortBytes = 32;
+};
+
+} // namespace
+
 void DFGDialect::initialize() {
+  addInterfaces<Aliases>();
   registerTypes();
   registerAttributes();
   registerDFGDialectOperations(this);
@@ -260,6 +290,52 @@ LogicalResult WhileOp::verifyRegions() {
   if (goesOn.size() != 1 || !isAlike(goesOn[0].getType(), RankedTensorType::get({}, IntegerType::get(getContext(), 1))))
     return emitOpError() << "must have a condition that yields one scalar bool";
   return success();
+}
+
+ParseResult parseConstantType(OpAsmParser &parser, Type &type, ElementsAttr value) {
+  if (succeeded(parser.parseOptionalColon()))
+    return parser.parseType(type);
+  type = value.getType();
+  return success();
+}
+
+void printConstantType(OpAsmPrinter &printer, Operation *, Type type, ElementsAttr value) {
+  if (type != value.getType())
+    printer << " : " << type;
+}
+
+void TensorShapeAttr::print(AsmPrinter &printer) const {
+  printer << (getUnknownRank() ? "<*" : "<");
+  if (!getUnknownRank() || !getSizes().empty()) {
+    printer << '[';
+    llvm::interleaveComma(getSizes(), printer, [&](int64_t size) {
+      if (size == -1)
+        printer << '?';
+      else
+        printer << size;
+    });
+    printer << ']';
+  }
+  printer << '>';
+}
+
+Attribute TensorShapeAttr::parse(AsmParser &parser, Type) {
+  SmallVector<int64_t> sizes;
+  if (parser.parseLess())
+    return {};
+  const bool unknownRank = succeeded(parser.parseOptionalStar());
+  auto parseSize = [&]() -> ParseResult {
+    if (succeeded(parser.parseOptionalQuestion())) {
+      sizes.push_back(-1);
+      return success();
+    }
+    return parser.parseInteger(sizes.emplace_back());
+  };
+  if (parser.parseCommaSeparatedList(unknownRank ? AsmParser::Delimiter::OptionalSquare : AsmParser::Delimiter::Square,
+                                     parseSize) ||
+      parser.parseGreater())
+    return {};
+  return get(parser.getContext(), unknownRank, sizes);
 }
 
 OpFoldResult ConstOp::fold(FoldAdaptor) { return getValue(); }

@@ -6,10 +6,16 @@
 #include "dialects/dfg/SourceAttributes.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 
 namespace distc::dfg {
+
+bool isForExport(llvm::StringRef name) {
+  return name.starts_with("_") || name.starts_with("$") ||
+         llvm::is_contained({"allowed_devices", "container", "debug_name", "shared_name"}, name);
+}
 
 DictionaryAttr getSourceAttributes(Operation *op) {
   auto kept = op->getAttrOfType<DictionaryAttr>(kSourceAttributes);

@@ -20,6 +20,10 @@ namespace distc::dfg {
 
 inline constexpr llvm::StringLiteral kSourceAttributes = "tf";
 
+/// Whether an attribute of this name says nothing of what a node computes: notes of TensorFlow's own ("_output_shapes",
+/// "$rest"), and names by which its sessions share resources.
+bool isForExport(llvm::StringRef name);
+
 /// All that is kept; empty where nothing is.
 mlir::DictionaryAttr getSourceAttributes(mlir::Operation *op);
 

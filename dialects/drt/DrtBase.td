@@ -26,6 +26,8 @@ def DRT_Dialect : Dialect {
     `drt-plan-memory` writes into `at` (one offset in bytes a result). Linalg operations between them become kernels
     (`drt.kernel`), which `drt.launch` runs.
   }];
+  // OpAsmOpInterface: results are named after the nodes that they come of.
+  let hasOperationInterfaceFallback = 1;
   // The text of operations without a format of their own (AssemblyFormat.h).
   let extraClassDeclaration = [{
     std::optional<ParseOpHook> getParseOperationHook(::llvm::StringRef name) const override;

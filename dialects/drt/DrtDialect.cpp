@@ -40,6 +40,26 @@ void distc::drt::DRTDialect::initialize() {
 
 namespace distc::drt {
 
+namespace {
+
+struct ResultNames : OpAsmOpInterface::FallbackModel<ResultNames> {
+  static bool classof(Operation *op) { return llvm::isa_and_nonnull<DRTDialect>(op->getDialect()); }
+  void getAsmResultNames(Operation *op, OpAsmSetValueNameFn set) const {
+    if (op->getNumResults() > 0)
+      dfg::nameResults(op, set);
+  }
+  void getAsmBlockArgumentNames(Operation *, Region &, OpAsmSetValueNameFn) const {}
+  void getAsmBlockNames(Operation *, OpAsmSetBlockNameFn) const {}
+  static llvm::StringRef getDefaultDialect() { return ""; }
+};
+
+} // namespace
+
+void *DRTDialect::getRegisteredInterfaceForOp(TypeID interface, OperationName) {
+  static ResultNames names;
+  return interface == TypeID::get<OpAsmOpInterface>() ? &names : nullptr;
+}
+
 static bool isKernel(Operation *op) { return llvm::isa<FunctionOpInterface>(op); }
 
 static const dfg::AttachedAttribute kAttached[] = {

@@ -25,7 +25,7 @@ def StripExportInfo : Pass<"dfg-strip-export-info", "::mlir::ModuleOp"> {
     `_class`, ...), names and containers of resources, and serialized collections go. Executables are made of the rest as before; an export
     is refused.
     ```mlir
-    %y = dfg.mul %w, %x {tf = {_output_shapes = [#dfg.shape<false, [-1]>]}} : ...    // becomes  %y = dfg.mul %w, %x : ...
+    %y = dfg.mul %w, %x {tf = {_output_shapes = [#dfg.shape<[?]>]}} : ...    // becomes  %y = dfg.mul %w, %x : ...
     ```
   }];
 }

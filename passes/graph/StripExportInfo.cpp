@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/Dfg.h"
+#include "dialects/dfg/SourceAttributes.h"
 #include "passes/graph/Passes.h"
 
 using namespace mlir;
@@ -15,13 +16,6 @@ namespace distc {
 #include "passes/graph/Passes.h.inc"
 
 namespace {
-
-/// Besides TensorFlow's own attributes, whatever the node: names by which sessions share resources, and fields of a
-/// NodeDef that MLIR has no form for ("$rest").
-bool isForExport(llvm::StringRef key) {
-  return key.starts_with(dfg::kInternalPrefix) ||
-         llvm::is_contained({"$rest", "allowed_devices", "container", "debug_name", "shared_name"}, key);
-}
 
 struct StripExportInfo : impl::StripExportInfoBase<StripExportInfo> {
   void runOnOperation() override {
@@ -41,7 +35,7 @@ struct StripExportInfo : impl::StripExportInfoBase<StripExportInfo> {
   void stripNode(Operation *op) {
     NamedAttrList left;
     for (NamedAttribute entry : dfg::getSourceAttributes(op))
-      if (!isForExport(entry.getName()))
+      if (!dfg::isForExport(entry.getName()))
         left.push_back(entry);
     dfg::setSourceAttributes(op, left);
   }

@@ -70,9 +70,9 @@ class Expressions:
     # ---- Nodes ---------------------------------------------------------------------------------------------
 
     def feed(self, name, element, *shape):
-        sizes = ", ".join("-1" if isinstance(s, B) else str(s) for s in shape)
+        sizes = ", ".join("?" if isinstance(s, B) else str(s) for s in shape)
         value = Value(name, element, shape)
-        self.lines.append(f"%{name} = dfg.placeholder {{shape = #dfg.shape<false, [{sizes}]>}} : () -> {value.type} loc(\"{name}\")")
+        self.lines.append(f"%{name} = dfg.placeholder {{shape = #dfg.shape<[{sizes}]>}} : () -> {value.type} loc(\"{name}\")")
         return value
 
     def constant(self, array, element):

@@ -22,8 +22,8 @@ dfg.variable @table : tensor<{ROWS}x{WIDTH}xf32> {{trainable}}
 dfg.variable @slot : tensor<{ROWS}x{WIDTH}xf32>
 dfg.variable @w : tensor<{WIDTH}xf32> {{trainable}}
 dfg.graph attributes {{init_op = "init", train_op = "train", loss = "loss:0"}} {{
-  %ids = dfg.placeholder {{shape = #dfg.shape<false, [-1]>}} : () -> tensor<?xi32> loc("ids")
-  %y = dfg.placeholder {{shape = #dfg.shape<false, [-1]>}} : () -> tensor<?xf32> loc("y")
+  %ids = dfg.placeholder {{shape = #dfg.shape<[?]>}} : () -> tensor<?xi32> loc("ids")
+  %y = dfg.placeholder {{shape = #dfg.shape<[?]>}} : () -> tensor<?xf32> loc("y")
   %rate = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("rate")
   %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
   %axis = dfg.const dense<[1]> : tensor<1xi32> : tensor<1xi32> loc("axis")

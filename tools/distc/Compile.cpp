@@ -397,12 +397,11 @@ int compileOnce(Session &session, CompileOptions options) {
   };
   if (*stage != Stage::Graph && !(verify(*module) && (!joint || verify(*joint))))
     return session.status();
-  // A stage has verified it, and a graph has nothing that aliases would shorten: to look for them takes as long as to
-  // print it. Locations are its nodes' names.
-  auto write = [&](OpPrintingFlags flags, bool severalTasks = false) {
+  // A stage has verified it. Locations are its nodes' names.
+  auto write = [&](bool severalTasks = false) {
     noteCommand(*module, options, severalTasks);
     return writeText(session, options, [&](llvm::raw_ostream &os) {
-      module->print(os, flags.assumeVerified().enableDebugInfo());
+      module->print(os, OpPrintingFlags().assumeVerified().enableDebugInfo());
       os << "\n";
     });
   };
@@ -411,7 +410,7 @@ int compileOnce(Session &session, CompileOptions options) {
     if (options.stripsExportInfo &&
         !session.run(*module, [](OpPassManager &manager) { manager.addPass(createStripExportInfo()); }))
       return session.status();
-    return write(OpPrintingFlags().useLocalScope());
+    return write();
   };
 
   if (options.emit == "dfg")
@@ -503,7 +502,7 @@ int compileOnce(Session &session, CompileOptions options) {
   if (options.emit == "drt" && joint)
     addJointPlan(*module, *joint);
   if (options.emit == "drt")
-    return write(OpPrintingFlags(), parts.collectives);
+    return write(parts.collectives);
   if (options.emit == "html") {
     std::string page;
     if (int status = makePlanPage(session, *module, joint ? *joint : ModuleOp(), options, page))

@@ -16,8 +16,8 @@ dfg.variable @sums : tensor<9x2xf32>
 dfg.graph attributes {train_op = "adagrad"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<9x2xf32>> loc("w")
   %sums = dfg.var_handle @sums : !dfg.ref<tensor<9x2xf32>> loc("sums")
-  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
-  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [-1, 2]>} : () -> tensor<?x2xf32> loc("rows")
+  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<[?]>} : () -> tensor<?xi32> loc("ids")
+  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<[?, 2]>} : () -> tensor<?x2xf32> loc("rows")
   %count = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("count")
   %0 = dfg.unsorted_segment_sum %rows, %ids, %count : (tensor<?x2xf32>, tensor<?xi32>, tensor<i32>) -> tensor<9x2xf32> loc("gradient")
   dist.update %w, %sums, %0 {has_gradient} : !dfg.ref<tensor<9x2xf32>>, !dfg.ref<tensor<9x2xf32>>, tensor<9x2xf32> {
@@ -44,8 +44,8 @@ dfg.variable @trace : tensor<9xf32>
 dfg.graph attributes {train_op = "momentum"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<9xf32>> loc("w")
   %trace = dfg.var_handle @trace : !dfg.ref<tensor<9xf32>> loc("trace")
-  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
-  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xf32> loc("rows")
+  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<[?]>} : () -> tensor<?xi32> loc("ids")
+  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<[?]>} : () -> tensor<?xf32> loc("rows")
   %count = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("count")
   %0 = dfg.unsorted_segment_sum %rows, %ids, %count : (tensor<?xf32>, tensor<?xi32>, tensor<i32>) -> tensor<9xf32> loc("gradient")
   dist.update %w, %trace, %0 {has_gradient} : !dfg.ref<tensor<9xf32>>, !dfg.ref<tensor<9xf32>>, tensor<9xf32> {
@@ -67,8 +67,8 @@ dfg.graph attributes {train_op = "momentum"} {
 dfg.variable @w : tensor<9xf32> {trainable}
 dfg.graph attributes {train_op = "divided"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<9xf32>> loc("w")
-  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
-  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xf32> loc("rows")
+  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<[?]>} : () -> tensor<?xi32> loc("ids")
+  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<[?]>} : () -> tensor<?xf32> loc("rows")
   %count = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("count")
   %0 = dfg.unsorted_segment_sum %rows, %ids, %count : (tensor<?xf32>, tensor<?xi32>, tensor<i32>) -> tensor<9xf32> loc("gradient")
   dist.update %w, %0 {has_gradient} : !dfg.ref<tensor<9xf32>>, tensor<9xf32> {
@@ -88,8 +88,8 @@ dfg.graph attributes {train_op = "divided"} {
 dfg.variable @w : tensor<7xf32> {trainable}
 dfg.graph attributes {train_op = "small"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<7xf32>> loc("w")
-  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<false, [-1, 2]>} : () -> tensor<?x2xi32> loc("ids")
-  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [-1, 2]>} : () -> tensor<?x2xf32> loc("rows")
+  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<[?, 2]>} : () -> tensor<?x2xi32> loc("ids")
+  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<[?, 2]>} : () -> tensor<?x2xf32> loc("rows")
   %count = dfg.const dense<7> : tensor<i32> : tensor<i32> loc("count")
   %0 = dfg.unsorted_segment_sum %rows, %ids, %count : (tensor<?x2xf32>, tensor<?x2xi32>, tensor<i32>) -> tensor<7xf32> loc("gradient")
   dist.update %w, %0 {has_gradient} : !dfg.ref<tensor<7xf32>>, tensor<7xf32> {
@@ -120,8 +120,8 @@ dfg.variable @average : tensor<9xf32>
 dfg.graph attributes {train_op = "train"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<9xf32>> loc("w")
   %average = dfg.var_handle @average : !dfg.ref<tensor<9xf32>> loc("average")
-  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
-  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xf32> loc("rows")
+  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<[?]>} : () -> tensor<?xi32> loc("ids")
+  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<[?]>} : () -> tensor<?xf32> loc("rows")
   %rate = dfg.placeholder : () -> tensor<f32> loc("rate")
   %count = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("count")
   %0 = dfg.unsorted_segment_sum %rows, %ids, %count : (tensor<?xf32>, tensor<?xi32>, tensor<i32>) -> tensor<9xf32> loc("gradient")
@@ -146,8 +146,8 @@ dfg.variable @average : tensor<9xf32>
 dfg.graph attributes {train_op = "slot"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<9xf32>> loc("w")
   %average = dfg.var_handle @average : !dfg.ref<tensor<9xf32>> loc("average")
-  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
-  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [-1]>} : () -> tensor<?xf32> loc("rows")
+  %ids = dfg.placeholder {dtype = i32, shape = #dfg.shape<[?]>} : () -> tensor<?xi32> loc("ids")
+  %rows = dfg.placeholder {dtype = f32, shape = #dfg.shape<[?]>} : () -> tensor<?xf32> loc("rows")
   %count = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("count")
   %0 = dfg.unsorted_segment_sum %rows, %ids, %count : (tensor<?xf32>, tensor<?xi32>, tensor<i32>) -> tensor<9xf32> loc("gradient")
   dist.update %w, %average, %0 {has_gradient} : !dfg.ref<tensor<9xf32>>, !dfg.ref<tensor<9xf32>>, tensor<9xf32> {

@@ -19,8 +19,8 @@ dfg.variable @trace : tensor<4xf32>
 dfg.graph attributes {train_op = "momentum"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
   %trace = dfg.var_handle @trace : !dfg.ref<tensor<4xf32>> loc("trace")
-  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
-  %rate = dfg.placeholder {dtype = f32, shape = #dfg.shape<false>} : () -> tensor<f32> loc("rate")
+  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("g")
+  %rate = dfg.placeholder {dtype = f32, shape = #dfg.shape<[]>} : () -> tensor<f32> loc("rate")
   %decay = dfg.const dense<0.9> : tensor<f32> : tensor<f32> loc("decay")
   %0 = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("w/read")
   %1 = dfg.read_variable %trace : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("trace/read")
@@ -44,7 +44,7 @@ dfg.graph attributes {train_op = "momentum"} {
 dfg.variable @w : tensor<2x2xf32> {trainable}
 dfg.graph attributes {train_op = "shared"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<2x2xf32>> loc("w")
-  %x = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [2, 2]>} : () -> tensor<2x2xf32> loc("x")
+  %x = dfg.placeholder {dtype = f32, shape = #dfg.shape<[2, 2]>} : () -> tensor<2x2xf32> loc("x")
   %rate = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("rate")
   %0 = dfg.read_variable %w : (!dfg.ref<tensor<2x2xf32>>) -> tensor<2x2xf32> loc("w/read")
   %1 = dfg.mat_mul %x, %0 : (tensor<2x2xf32>, tensor<2x2xf32>) -> tensor<2x2xf32> loc("first")
@@ -71,7 +71,7 @@ dfg.variable @m : tensor<4xf32>
 dfg.graph attributes {train_op = "keras"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
   %m = dfg.var_handle @m : !dfg.ref<tensor<4xf32>> loc("m")
-  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
+  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("g")
   %rate = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("rate")
   %0 = dfg.read_variable %m : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("m/read")
   %1 = dfg.sub %g, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("difference")
@@ -95,7 +95,7 @@ dfg.variable @m : tensor<4xf32>
 dfg.graph attributes {fetches = ["seen:0"], train_op = "none"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
   %m = dfg.var_handle @m : !dfg.ref<tensor<4xf32>> loc("m")
-  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
+  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("g")
   dfg.assign_add %m, %g : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("m/add")
   %0 = dfg.read_variable %m {control = ["m/add"]} : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("m/read")
   %1 = dfg.identity %0 : (tensor<4xf32>) -> tensor<4xf32> loc("seen")
@@ -111,8 +111,8 @@ dfg.graph attributes {fetches = ["seen:0"], train_op = "none"} {
 dfg.variable @w : tensor<4xf32> {trainable}
 dfg.graph attributes {train_op = "two"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
-  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
-  %h = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("h")
+  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("g")
+  %h = dfg.placeholder {dtype = f32, shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("h")
   %0 = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("w/read")
   %1 = dfg.mul %0, %g : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("scaled")
   %2 = dfg.sub %1, %h : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("new")
@@ -132,7 +132,7 @@ dfg.graph attributes {train_op = "in_sequence"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
   %count = dfg.var_handle @count : !dfg.ref<tensor<i64>> loc("count")
   %one = dfg.const dense<1> : tensor<i64> : tensor<i64> loc("one")
-  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
+  %g = dfg.placeholder {dtype = f32, shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("g")
   dfg.assign_add %count, %one : (!dfg.ref<tensor<i64>>, tensor<i64>) -> () loc("before")
   dfg.group : () -> () loc("other")
   %rate = dfg.const dense<0.1> : tensor<f32> {control = ["before"]} : tensor<f32> loc("rate")
@@ -152,7 +152,7 @@ dfg.graph attributes {train_op = "in_sequence"} {
 dfg.variable @w : tensor<4xf32> {trainable}
 dfg.graph attributes {train_op = "narrow"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
-  %g = dfg.placeholder {dtype = bf16, shape = #dfg.shape<false, [4]>} : () -> tensor<4xbf16> loc("g")
+  %g = dfg.placeholder {dtype = bf16, shape = #dfg.shape<[4]>} : () -> tensor<4xbf16> loc("g")
   %rate = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("rate")
   %0 = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("w/read")
   %1 = dfg.cast %g {DstT = f32, SrcT = bf16, Truncate = false} : (tensor<4xbf16>) -> tensor<4xf32> loc("wide")

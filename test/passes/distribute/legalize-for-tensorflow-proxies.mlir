@@ -9,7 +9,7 @@ dfg.graph attributes {train_op = "train", init_op = "init", saver = {filename = 
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
   %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
   // The step reads the worker's copy.
-  // CHECK: %[[COPY:.*]] = dfg.opaque "VarHandleOp"() {device = "/job:worker/task:[[TASK:.]]", {{.*}}shape = #dfg.shape<false, [4]>, shared_name = "w/proxy/copy"
+  // CHECK: %[[COPY:.*]] = dfg.opaque "VarHandleOp"() {device = "/job:worker/task:[[TASK:.]]", {{.*}}shape = #dfg.shape<[4]>, shared_name = "w/proxy/copy"
   // CHECK: dfg.opaque "ReadVariableOp"(%[[COPY]]) {device = "/job:worker/task:[[TASK]]"{{.*}} loc("read")
   %value = dist.pull %w from <"ps" 0> proxy : !dfg.ref<tensor<4xf32>> -> tensor<4xf32> loc("read")
   // What saves, the server's.

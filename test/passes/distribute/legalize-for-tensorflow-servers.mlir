@@ -21,10 +21,10 @@ dfg.graph attributes {train_op = "train", init_op = "init"} {
   // CHECK: %[[STEP:.*]] = dfg.opaque "VarHandleOp"() {device = "/job:worker/task:[[TASK]]"
   // CHECK: %[[LOCAL:.*]] = dfg.opaque "ReadVariableOp"(%[[STEP]])
   // CHECK: %[[LATE:.*]] = dfg.opaque "AddV2"(%[[LOCAL]]
-  // CHECK: %[[ACC:.*]] = dfg.opaque "ConditionalAccumulator"() {device = "/job:ps/task:0", tf = {dtype = f32, reduction_type = "MEAN", shape = #dfg.shape<false, [4]>, shared_name = "synchronization/w"}}
+  // CHECK: %[[ACC:.*]] = dfg.opaque "ConditionalAccumulator"() {device = "/job:ps/task:0", tf = {dtype = f32, reduction_type = "MEAN", shape = #dfg.shape<[4]>, shared_name = "synchronization/w"}}
   // CHECK: dfg.opaque "AccumulatorApplyGradient"(%[[ACC]], %[[LATE]], %[[W]]) {device = "/job:ps/task:0"{{.*}} loc("synchronization/w/push/apply")
   dist.push mean "synchronization/w" to <"ps" 0> of 2 (%value) variable "w" {staleness = 2 : i64} : tensor<4xf32> loc("synchronization/w/push")
-  // CHECK: dfg.opaque "SparseConditionalAccumulator"() {{.*}}reduction_type = "SUM", shape = #dfg.shape<false, [-1, 4]>
+  // CHECK: dfg.opaque "SparseConditionalAccumulator"() {{.*}}reduction_type = "SUM", shape = #dfg.shape<[?, 4]>
   // CHECK: dfg.opaque "SparseAccumulatorApplyGradient"
   dist.push mean "synchronization/e" to <"ps" 0> of 2 (%i, %rows) variable "e" : tensor<2xi32>, tensor<2x4xf32> loc("synchronization/e/push")
   // What the chief alone sends needs no accumulator.

@@ -4,7 +4,7 @@
 
 // A loop reads what it is given; so does a call. Both run copies of their functions.
 // CHECK: %[[WHOLE:.*]] = dfg.concat_v2 {{.*}} loc("w/whole")
-// CHECK: %[[LOOP:.*]]:2 = dfg.opaque "While"(%{{.*}}, %[[WHOLE]]) {tf = {T = [i32, f32], body = #dfg.func<@body_of_values, {}>, cond = #dfg.func<@cond_of_values, {}>, output_shapes = [#dfg.shape<false>, #dfg.shape<false, [4]>]}} : (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>)
+// CHECK: %[[LOOP:.*]]:2 = dfg.opaque "While"(%{{.*}}, %[[WHOLE]]) {tf = {T = [i32, f32], body = #dfg.func<@body_of_values, {}>, cond = #dfg.func<@cond_of_values, {}>, output_shapes = [#dfg.shape<[]>, #dfg.shape<[4]>]}} : (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>)
 // CHECK: dfg.shape %[[LOOP]]#1 {{.*}}loc("shape")
 // CHECK: dfg.call @f_of_values(%{{.*}}) : (tensor<4xf32>) -> tensor<f32>
 // CHECK: dfg.func @body(%{{.*}}tensor<*x!dfg.resource>
@@ -29,7 +29,7 @@ dfg.graph {
   %i = dfg.placeholder : () -> tensor<i32> loc("i")
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
   %lr = dfg.placeholder : () -> tensor<f32> loc("lr")
-  %loop:2 = dfg.opaque "While"(%i, %w) {tf = {T = [i32, !dfg.resource], _read_only_resource_inputs = [1], body = #dfg.func<@body, {}>, cond = #dfg.func<@cond, {}>, output_shapes = [#dfg.shape<false>, #dfg.shape<false>]}} : (tensor<i32>, !dfg.ref<tensor<4xf32>>) -> (tensor<i32>, tensor<!dfg.resource>) loc("loop")
+  %loop:2 = dfg.opaque "While"(%i, %w) {tf = {T = [i32, !dfg.resource], _read_only_resource_inputs = [1], body = #dfg.func<@body, {}>, cond = #dfg.func<@cond, {}>, output_shapes = [#dfg.shape<[]>, #dfg.shape<[]>]}} : (tensor<i32>, !dfg.ref<tensor<4xf32>>) -> (tensor<i32>, tensor<!dfg.resource>) loc("loop")
   %shape = dfg.variable_shape %loop#1 : (tensor<!dfg.resource>) -> tensor<1xi32> loc("shape")
   %f = dfg.call @f(%w) : (!dfg.ref<tensor<4xf32>>) -> tensor<f32> loc("call")
   dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update")

@@ -2,7 +2,7 @@
 // RUN: distc-opt %t/graph.mlir --dist-apply-strategy="strategy=%t/strategy.pbtxt replicas=1" --dist-partition-variables --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
 
 // Columns, a reference variable, and a saver of the graph itself.
-// CHECK-DAG: %[[AXIS:.*]] = dfg.const dense<1> : tensor<i32> : tensor<i32>
+// CHECK-DAG: %[[AXIS:.*]] = dfg.const dense<1> : tensor<i32>
 // CHECK: %[[W0:.*]] = dfg.var_handle @"w/part_0" : !dfg.ref<tensor<2x3xf32>>
 // CHECK: %[[W1:.*]] = dfg.var_handle @"w/part_1" : !dfg.ref<tensor<2x2xf32>>
 // A read that is no node is called by its variable.

@@ -25,7 +25,7 @@
 // ROWS: %[[MASK:.*]] = dfg.expand_dims %[[OWN1]], %{{.*}} : (tensor<?xi1>, tensor<i32>) -> tensor<?x1xi1>
 // ROWS: dfg.select_v2 %[[MASK]], %[[G1]], %[[G0]] : (tensor<?x1xi1>, tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32> loc("gather")
 // The variable's shape is that of the whole.
-// ROWS: dfg.const dense<[5, 2]> : tensor<2xi32> : tensor<2xi32> loc("shape")
+// ROWS: dfg.const dense<[5, 2]> : tensor<2xi32> loc("shape")
 // ROWS: %[[I0:.*]], %[[V0:.*]] = dist.own_rows 3 from 0 (%[[IDS]], %[[V:.*]]) : (tensor<?xi32>, tensor<?x2xf32>) -> (tensor<?xi32>, tensor<?x2xf32>)
 // ROWS: %[[I1:.*]], %[[V1:.*]] = dist.own_rows 2 from 3 (%[[IDS]], %[[V]])
 // ROWS: dfg.scatter_sub %[[T0]], %[[I0]], %[[V0]]

@@ -13,7 +13,7 @@
 // CHECK: dfg.variable @step
 
 // CHECK-DAG: %[[SIZES:.*]] = dfg.const dense<[3, 2]> : tensor<2xi64>
-// CHECK-DAG: %[[AXIS:.*]] = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("partition/const")
+// CHECK-DAG: %[[AXIS:.*]] = dfg.const dense<0> : tensor<i32> loc("partition/const")
 // CHECK: %[[LR:.*]] = dfg.placeholder
 // CHECK: %[[G:.*]] = dfg.mat_mul
 // The gradient is split right after it is made; the norm sees it whole.
@@ -23,8 +23,8 @@
 // A random value is computed whole; a constant of equal elements is made in parts.
 // CHECK: %[[RANDOM:.*]] = dfg.random_uniform {{.*}} -> tensor<5x4xf32>
 // CHECK: %[[INIT:.*]]:2 = dfg.split_v %[[RANDOM]]
-// CHECK: %[[Z0:.*]] = dfg.const dense<0.000000e+00> : tensor<3x4xf32> : tensor<3x4xf32> loc("w/Momentum/part_0/zeros")
-// CHECK: %[[Z1:.*]] = dfg.const dense<0.000000e+00> : tensor<2x4xf32> : tensor<2x4xf32> loc("w/Momentum/part_1/zeros")
+// CHECK: %[[Z0:.*]] = dfg.const dense<0.000000e+00> : tensor<3x4xf32> loc("w/Momentum/part_0/zeros")
+// CHECK: %[[Z1:.*]] = dfg.const dense<0.000000e+00> : tensor<2x4xf32> loc("w/Momentum/part_1/zeros")
 
 // CHECK: %[[W0:.*]] = dfg.var_handle @"w/part_0" {tf = {_class = ["loc:@w/part_0"], shared_name = "w/part_0"}} : !dfg.ref<tensor<3x4xf32>> loc("w/part_0")
 // CHECK: %[[W1:.*]] = dfg.var_handle @"w/part_1"

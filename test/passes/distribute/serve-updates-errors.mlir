@@ -5,7 +5,7 @@ module attributes {dist.strategy = #dist.strategy<"">} {
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async>}
   dfg.graph attributes {train_op = "train"} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
-    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32>
+    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[4]>} : () -> tensor<4xf32>
     %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32>
     // expected-error @+1 {{needs all replicas in one step, but with servers that serve on their own (sync: false, replicas_to_aggregate, staleness) each goes on by itself; take a synchronous strategy}}
     %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] {coupling} : tensor<4xf32>
@@ -20,7 +20,7 @@ module attributes {dist.strategy = #dist.strategy<"">} {
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async>}
   dfg.graph attributes {train_op = "train"} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
-    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
+    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("g")
     %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32>
     %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<4xf32>
     // expected-error @+1 {{is part of an update, but it needs the value of node 'g', which each replica has its own of and which is no gradient}}

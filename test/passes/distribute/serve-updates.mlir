@@ -11,7 +11,7 @@ module attributes {dist.strategy = #dist.strategy<"" required 2>} {
   // CHECK: dfg.variable @frozen : tensor<4xf32> loc(
   dfg.variable @frozen : tensor<4xf32>
   dfg.graph attributes {train_op = "train", loss = "loss:0"} {
-    %x = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [-1, 4]>} : () -> tensor<?x4xf32> loc("x")
+    %x = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[?, 4]>} : () -> tensor<?x4xf32> loc("x")
     %rate = dfg.placeholder {dist.feed = "whole"} : () -> tensor<f32> loc("rate")
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
     %s = dfg.var_handle @step : !dfg.ref<tensor<i64>> loc("step")
@@ -54,7 +54,7 @@ module attributes {dist.strategy = #dist.strategy<"">} {
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async>}
   dfg.graph attributes {train_op = "train"} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
-    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
+    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("g")
     %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
     // CHECK: dist.push mean "gradients/0/w" to <"worker" 0> of 1 (%{{.*}}) variable "w" async
     // CHECK: dist.take mean "gradients/0/w" from <"worker" 0> of 1 variable "w" async
@@ -74,7 +74,7 @@ module attributes {dist.strategy = #dist.strategy<"">} {
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
   dfg.graph attributes {train_op = "train"} {
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
-    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("g")
+    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("g")
     %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
     %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<4xf32> loc("all_reduce/0")
     dfg.apply_gradient_descent %h, %rate, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
@@ -89,7 +89,7 @@ module attributes {dist.strategy = #dist.strategy<"" required 2>} {
   dist.topology @cluster replicas 3 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1", "a:CPU:2"] replicas 3 from 0>]
   dfg.variable @table : tensor<10x4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
   dfg.graph attributes {train_op = "train"} {
-    %ids = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi32> loc("ids")
+    %ids = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[?]>} : () -> tensor<?xi32> loc("ids")
     %h = dfg.var_handle @table : !dfg.ref<tensor<10x4xf32>> loc("table")
     // CHECK: %[[TABLE:.*]] = dist.pull %{{.*}} from <"worker" 0> : !dfg.ref<tensor<10x4xf32>> -> tensor<10x4xf32>
     // CHECK: %[[ROWS:.*]] = dfg.gather_v2 %[[TABLE]], %[[IDS:.*]], %{{.*}}

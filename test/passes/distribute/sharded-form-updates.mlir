@@ -16,7 +16,7 @@ dfg.graph attributes {loss = "loss:0", train_op = "train"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
   %trace = dfg.var_handle @trace : !dfg.ref<tensor<4xf32>> loc("trace")
   %decays = dfg.var_handle @decays : !dfg.ref<tensor<4xf32>> loc("decays")
-  %x = dfg.placeholder {dtype = f32, shape = #dfg.shape<false, [-1, 4]>} : () -> tensor<?x4xf32> loc("x")
+  %x = dfg.placeholder {dtype = f32, shape = #dfg.shape<[?, 4]>} : () -> tensor<?x4xf32> loc("x")
   %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
   %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
   %rate = dfg.const dense<0.9> : tensor<f32> : tensor<f32> loc("rate")

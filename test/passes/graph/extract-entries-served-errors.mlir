@@ -4,7 +4,7 @@
 module {
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
   dfg.graph attributes {train_op = "train", fetches = ["norm:0"]} {
-    %x = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32>
+    %x = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[4]>} : () -> tensor<4xf32>
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
     %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32>
     dist.push mean "gradients/0/w" to <"worker" 0> of 2 (%x) variable "w" : tensor<4xf32> loc("push")

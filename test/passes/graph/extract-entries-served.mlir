@@ -4,7 +4,7 @@
 module {
   dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable}
   dfg.graph attributes {train_op = "train", loss = "loss:0"} {
-    %x = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [4]>} : () -> tensor<4xf32> loc("x")
+    %x = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("x")
     %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
     %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
     %w = dist.pull %h from <"worker" 0> : !dfg.ref<tensor<4xf32>> -> tensor<4xf32> loc("read")

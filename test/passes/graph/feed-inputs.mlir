@@ -3,13 +3,13 @@
 // An iterator's outputs are feeds of their tensors' names; sizes that follow are known then.
 // CHECK-LABEL: dfg.graph
 // CHECK-NOT: dfg.opaque "IteratorGetNext"
-// CHECK: %[[X:.*]] = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("next")
-// CHECK: %[[Y:.*]] = dfg.placeholder {shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi64> loc("next:1")
+// CHECK: %[[X:.*]] = dfg.placeholder {shape = #dfg.shape<[?, 3]>} : () -> tensor<?x3xf32> loc("next")
+// CHECK: %[[Y:.*]] = dfg.placeholder {shape = #dfg.shape<[?]>} : () -> tensor<?xi64> loc("next:1")
 // CHECK: dfg.square %[[X]] : (tensor<?x3xf32>) -> tensor<?x3xf32>
 // CHECK: dfg.identity %[[Y]] : (tensor<?xi64>) -> tensor<?xi64>
 dfg.graph attributes {loss = "loss"} {
   %i = dfg.opaque "IteratorV2"() : () -> tensor<!dfg.resource> loc("iterator")
-  %x, %y = dfg.opaque "IteratorGetNext"(%i) {tf = {output_shapes = [#dfg.shape<false, [-1, 3]>, #dfg.shape<false, [-1]>]}} : (tensor<!dfg.resource>) -> (tensor<*xf32>, tensor<*xi64>) loc("next")
+  %x, %y = dfg.opaque "IteratorGetNext"(%i) {tf = {output_shapes = [#dfg.shape<[?, 3]>, #dfg.shape<[?]>]}} : (tensor<!dfg.resource>) -> (tensor<*xf32>, tensor<*xi64>) loc("next")
   %loss = dfg.square %x : (tensor<*xf32>) -> tensor<*xf32> loc("loss")
   %label = dfg.identity %y : (tensor<*xi64>) -> tensor<*xi64> loc("label")
 }
@@ -19,10 +19,10 @@ dfg.graph attributes {loss = "loss"} {
 // Features of fixed length are feeds of their own names, or of the tensor's where a node has that name; so are raw numbers behind
 // their decoding. What is sparse or padded stays.
 // CHECK-LABEL: dfg.graph
-// CHECK: %[[LABEL:.*]] = dfg.placeholder {shape = #dfg.shape<false, [-1]>} : () -> tensor<?xi64> loc("label")
-// CHECK: %[[TAKEN:.*]] = dfg.placeholder {shape = #dfg.shape<false, [-1, 2]>} : () -> tensor<?x2xf32> loc("parse:4")
+// CHECK: %[[LABEL:.*]] = dfg.placeholder {shape = #dfg.shape<[?]>} : () -> tensor<?xi64> loc("label")
+// CHECK: %[[TAKEN:.*]] = dfg.placeholder {shape = #dfg.shape<[?, 2]>} : () -> tensor<?x2xf32> loc("parse:4")
 // CHECK: %[[PARSED:.*]]:7 = dfg.opaque "ParseExampleV2"
-// CHECK: %[[IMAGE:.*]] = dfg.placeholder {shape = #dfg.shape<false, [-1, 6]>} : () -> tensor<?x6xui8> loc("image")
+// CHECK: %[[IMAGE:.*]] = dfg.placeholder {shape = #dfg.shape<[?, 6]>} : () -> tensor<?x6xui8> loc("image")
 // CHECK-NOT: DecodeRaw
 // CHECK: %[[PIXELS:.*]] = dfg.cast %[[IMAGE]] : (tensor<?x6xui8>) -> tensor<?x6xf32>
 // CHECK: dfg.reshape %[[PIXELS]], %{{.*}} -> tensor<?x3x2xf32>
@@ -31,13 +31,13 @@ dfg.graph attributes {loss = "loss"} {
 // CHECK: dfg.identity %[[PARSED]]#6
 // CHECK: dfg.identity %[[PARSED]]#1
 dfg.graph attributes {loss = "loss"} {
-  %serialized = dfg.placeholder {shape = #dfg.shape<false, [-1]>} : () -> tensor<?x!dfg.string> loc("serialized")
+  %serialized = dfg.placeholder {shape = #dfg.shape<[?]>} : () -> tensor<?x!dfg.string> loc("serialized")
   %names = dfg.const dense<""> : tensor<0x!dfg.string> : tensor<0x!dfg.string> loc("names")
   %sparse = dfg.const dense<"words"> : tensor<1x!dfg.string> : tensor<1x!dfg.string> loc("sparse")
   %dense = dfg.const dense<["label", "taken", "image", "padded"]> : tensor<4x!dfg.string> : tensor<4x!dfg.string> loc("dense")
   %none = dfg.const dense<0> : tensor<i64> : tensor<i64> loc("none")
   %size = dfg.const dense<[-1, 3, 2]> : tensor<3xi32> : tensor<3xi32> loc("size")
-  %p:7 = dfg.opaque "ParseExampleV2"(%serialized, %names, %sparse, %dense, %names, %none, %none, %none, %none) {tf = {num_sparse = 1 : i64, dense_shapes = [#dfg.shape<false>, #dfg.shape<false, [2]>, #dfg.shape<false>, #dfg.shape<false, [-1]>]}} : (tensor<?x!dfg.string>, tensor<0x!dfg.string>, tensor<1x!dfg.string>, tensor<4x!dfg.string>, tensor<0x!dfg.string>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>) -> (tensor<*xi64>, tensor<*xi64>, tensor<*xi64>, tensor<*xi64>, tensor<*xf32>, tensor<*x!dfg.string>, tensor<*xi64>) loc("parse")
+  %p:7 = dfg.opaque "ParseExampleV2"(%serialized, %names, %sparse, %dense, %names, %none, %none, %none, %none) {tf = {num_sparse = 1 : i64, dense_shapes = [#dfg.shape<[]>, #dfg.shape<[2]>, #dfg.shape<[]>, #dfg.shape<[?]>]}} : (tensor<?x!dfg.string>, tensor<0x!dfg.string>, tensor<1x!dfg.string>, tensor<4x!dfg.string>, tensor<0x!dfg.string>, tensor<i64>, tensor<i64>, tensor<i64>, tensor<i64>) -> (tensor<*xi64>, tensor<*xi64>, tensor<*xi64>, tensor<*xi64>, tensor<*xf32>, tensor<*x!dfg.string>, tensor<*xi64>) loc("parse")
   %bytes = dfg.opaque "DecodeRaw"(%p#5) {tf = {little_endian = true}} : (tensor<*x!dfg.string>) -> tensor<*xui8> loc("decode")
   %floats = dfg.cast %bytes : (tensor<*xui8>) -> tensor<*xf32> loc("floats")
   %pixels = dfg.reshape %floats, %size : (tensor<*xf32>, tensor<3xi32>) -> tensor<*xf32> loc("pixels")
@@ -60,7 +60,7 @@ dfg.graph attributes {loss = "loss"} {
   %a = dfg.const dense<"x"> : tensor<!dfg.string> : tensor<!dfg.string> loc("keys/0")
   %b = dfg.const dense<"raw"> : tensor<!dfg.string> : tensor<!dfg.string> loc("keys/1")
   %none = dfg.const dense<0> : tensor<i64> : tensor<i64> loc("none")
-  %p:2 = dfg.opaque "ParseExample"(%serialized, %names, %a, %b, %none, %none) {tf = {Nsparse = 0 : i64, Ndense = 2 : i64, dense_shapes = [#dfg.shape<false, [4]>, #dfg.shape<false>]}} : (tensor<*x!dfg.string>, tensor<0x!dfg.string>, tensor<!dfg.string>, tensor<!dfg.string>, tensor<i64>, tensor<i64>) -> (tensor<*xf32>, tensor<*x!dfg.string>) loc("parse")
+  %p:2 = dfg.opaque "ParseExample"(%serialized, %names, %a, %b, %none, %none) {tf = {Nsparse = 0 : i64, Ndense = 2 : i64, dense_shapes = [#dfg.shape<[4]>, #dfg.shape<[]>]}} : (tensor<*x!dfg.string>, tensor<0x!dfg.string>, tensor<!dfg.string>, tensor<!dfg.string>, tensor<i64>, tensor<i64>) -> (tensor<*xf32>, tensor<*x!dfg.string>) loc("parse")
   %loss = dfg.square %p#0 : (tensor<*xf32>) -> tensor<*xf32> loc("loss")
   %bytes = dfg.opaque "DecodeRaw"(%p#1) {tf = {}} : (tensor<*x!dfg.string>) -> tensor<*xui8> loc("decode")
   %other = dfg.identity %bytes : (tensor<*xui8>) -> tensor<*xui8> loc("other")

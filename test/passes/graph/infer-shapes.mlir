@@ -7,7 +7,7 @@ dfg.graph {
   // SYMBOLIC: dfg.placeholder {{.*}} -> tensor<?x3xf32>
   // BATCH: dfg.placeholder {{.*}} -> tensor<8x3xf32>
   // FEED: dfg.placeholder {{.*}} -> tensor<16x3xf32>
-  %x = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("x")
+  %x = dfg.placeholder {shape = #dfg.shape<[?, 3]>} : () -> tensor<?x3xf32> loc("x")
   %w = dfg.const dense<1.0> : tensor<3x2xf32> : tensor<3x2xf32> loc("w")
   // SYMBOLIC: dfg.mat_mul {{.*}} -> tensor<?x2xf32>
   // BATCH: dfg.mat_mul {{.*}} -> tensor<8x2xf32>
@@ -20,7 +20,7 @@ dfg.graph {
 // The function's type follows its body's.
 // BATCH: dfg.func @entry() -> tensor<8x3xf32>
 dfg.func @entry() -> tensor<?x3xf32> {
-  %x = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("x")
+  %x = dfg.placeholder {shape = #dfg.shape<[?, 3]>} : () -> tensor<?x3xf32> loc("x")
   dfg.return %x : tensor<?x3xf32>
 }
 
@@ -42,8 +42,8 @@ dfg.func @counted() {
   %delta = dfg.const dense<0.75> : tensor<f32> : tensor<f32> loc("delta")
   // CHECK: dfg.range {{.*}} -> tensor<3xf32>
   %r = dfg.range %start, %limit, %delta : (tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<?xf32> loc("range")
-  %x = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("x")
-  %y = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("y")
+  %x = dfg.placeholder {shape = #dfg.shape<[?, 3]>} : () -> tensor<?x3xf32> loc("x")
+  %y = dfg.placeholder {shape = #dfg.shape<[?, 3]>} : () -> tensor<?x3xf32> loc("y")
   %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
   %both = dfg.concat_v2 %x, %y, %axis : (tensor<?x3xf32>, tensor<?x3xf32>, tensor<i32>) -> tensor<?x3xf32> loc("both")
   %shape = dfg.shape %x : (tensor<?x3xf32>) -> tensor<2xi32> loc("shape")
@@ -58,7 +58,7 @@ dfg.func @counted() {
 // The batch's size out of the largest of several, and of a shape that is split, as vectorized maps have them.
 // CHECK: dfg.func @split_sizes
 dfg.func @split_sizes() {
-  %x = dfg.placeholder {shape = #dfg.shape<false, [-1, 3]>} : () -> tensor<?x3xf32> loc("x")
+  %x = dfg.placeholder {shape = #dfg.shape<[?, 3]>} : () -> tensor<?x3xf32> loc("x")
   %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
   %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
   %first = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("first")
@@ -80,7 +80,7 @@ dfg.func @split_sizes() {
 // A part of the batch, as float32 rounds it, is known with the batch. A truth value of a float is no size.
 // CHECK: dfg.func @part_of_batch
 dfg.func @part_of_batch() {
-  %x = dfg.placeholder {shape = #dfg.shape<false, [-1]>} : () -> tensor<?xf32> loc("losses")
+  %x = dfg.placeholder {shape = #dfg.shape<[?]>} : () -> tensor<?xf32> loc("losses")
   %n = dfg.size %x : (tensor<?xf32>) -> tensor<i32> loc("n")
   %float = dfg.cast %n {Truncate = false} : (tensor<i32>) -> tensor<f32> loc("float")
   %part = dfg.const dense<0.7> : tensor<f32> : tensor<f32> loc("part")
@@ -95,7 +95,7 @@ dfg.func @part_of_batch() {
 // A size that becomes a vector by a new axis, as tf.math.unsorted_segment_mean has the number of its segments.
 // CHECK: dfg.func @new_axis
 dfg.func @new_axis() {
-  %x = dfg.placeholder {shape = #dfg.shape<false, [-1]>} : () -> tensor<?xf32> loc("rows")
+  %x = dfg.placeholder {shape = #dfg.shape<[?]>} : () -> tensor<?xf32> loc("rows")
   %n = dfg.size %x : (tensor<?xf32>) -> tensor<i32> loc("n")
   %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
   %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("one")

@@ -14,14 +14,16 @@ dfg.func @outer(%x: tensor<f32>) -> tensor<f32> {
   dfg.return %z : tensor<f32>
 }
 
+// CHECK-DAG: #[[SQUARE:.*]] = {_class = ["loc:@step/call/sum", "elsewhere"]}
+// CHECK-DAG: #[[EXP:.*]] = {_class = ["loc:@gradients"]}
 // CHECK-LABEL: dfg.graph
 dfg.graph {
   // The graph has a node of the argument's name, too.
   %x = dfg.placeholder : () -> tensor<f32> loc("gradients")
   // CHECK: dfg.add_v2 {{.*}} {tf = {kept = 1 : i64}}
-  // CHECK: dfg.mul {{.*}} {tf = {_class = ["loc:@step/call/sum", "elsewhere"]}}
+  // CHECK: dfg.mul {{.*}} {tf = #[[SQUARE]]}
   // CHECK: dfg.neg %{{[a-z0-9_.]*}} : (tensor<f32>)
   %y = dfg.call @outer(%x) : (tensor<f32>) -> tensor<f32> loc("step")
-  // CHECK: dfg.exp %{{.*}} {tf = {_class = ["loc:@gradients"]}}
+  // CHECK: dfg.exp %{{.*}} {tf = #[[EXP]]}
   %z = dfg.exp %y {tf = {_class = ["loc:@gradients", "loc:@step"]}} : (tensor<f32>) -> tensor<f32> loc("z")
 }

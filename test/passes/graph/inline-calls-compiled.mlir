@@ -9,7 +9,8 @@ dfg.func @convolve(%x: tensor<?x8x8x4xf32>, %f: tensor<3x3x1x4xf32>) -> tensor<?
 dfg.graph {
   %x = dfg.placeholder : () -> tensor<?x8x8x4xf32> loc("x")
   %f = dfg.placeholder : () -> tensor<3x3x1x4xf32> loc("f")
-  // CHECK: dfg.conv_2d %{{.*}} {padding = "SAME", strides = [1, 1, 1, 1], tf = {_XlaMustCompile = true}}
+  // CHECK: #[[COMPILED:.*]] = {_XlaMustCompile = true}
+  // CHECK: dfg.conv_2d %{{.*}} {padding = "SAME", strides = [1, 1, 1, 1], tf = #[[COMPILED]]}
   // CHECK: dfg.neg %{{[^ ]*}} : (tensor
   %a = dfg.call @convolve(%x, %f) {tf = {_XlaMustCompile = true}} : (tensor<?x8x8x4xf32>, tensor<3x3x1x4xf32>) -> tensor<?x8x8x4xf32> loc("a")
   // CHECK: dfg.conv_2d %{{.*}} {padding = "SAME", strides = [1, 1, 1, 1]}

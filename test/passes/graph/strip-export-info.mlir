@@ -11,6 +11,6 @@
 dfg.variable @w : tensor<2xf32> {trainable}
 dfg.graph attributes {collections = #dfg.raw<"\0A">} {
   %w = dfg.var_handle @w {tf = {_class = ["loc:@w"], allowed_devices = [], container = "", debug_name = "w/", shared_name = "w"}} : !dfg.ref<tensor<2xf32>> loc("w")
-  %r = dfg.read_variable %w {tf = {"$rest" = #dfg.raw<"\12">, _output_shapes = [#dfg.shape<false, [2]>]}} : (!dfg.ref<tensor<2xf32>>) -> tensor<2xf32> loc("r")
-  %i = dfg.cast %r {tf = {Truncate = true, _output_shapes = [#dfg.shape<false, [2]>]}} : (tensor<2xf32>) -> tensor<2xi32> loc("i")
+  %r = dfg.read_variable %w {tf = {"$rest" = #dfg.raw<"\12">, _output_shapes = [#dfg.shape<[2]>]}} : (!dfg.ref<tensor<2xf32>>) -> tensor<2xf32> loc("r")
+  %i = dfg.cast %r {tf = {Truncate = true, _output_shapes = [#dfg.shape<[2]>]}} : (tensor<2xf32>) -> tensor<2xi32> loc("i")
 }

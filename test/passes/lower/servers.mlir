@@ -58,7 +58,7 @@ module {
   // CHECK: drt.push %[[IDS]], %[[SCALED]] {joined = array<i1: true, true>, means = array<i1: false, false>, names = ["gradients/0/table", "gradients/0/table"], required = 2 : i64, staleness = 0 : i64}
   dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = [], dfg.joins = []} {
     %h = dfg.var_handle @table : !dfg.ref<tensor<10x4xf32>>
-    %ids = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<false, [6]>} : () -> tensor<6xi32> loc("ids")
+    %ids = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[6]>} : () -> tensor<6xi32> loc("ids")
     %table = dist.pull %h from <"worker" 0> : !dfg.ref<tensor<10x4xf32>> -> tensor<10x4xf32>
     %rows = dfg.gather %table, %ids : (tensor<10x4xf32>, tensor<6xi32>) -> tensor<6x4xf32>
     dist.push mean "gradients/0/table" to <"worker" 0> of 2 (%ids, %rows) variable "table" : tensor<6xi32>, tensor<6x4xf32>
