@@ -1195,3 +1195,12 @@ def hardest_examples(make):
         descend(tape, loss, [w, v])
         return loss
     return make.step(step)
+
+
+@program
+def rate_by_batch_size(make):
+    """A sum over the batch and a penalty as often as there are examples, with a rate that is divided by their number."""
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+    size = tf.cast(tf.shape(make.x)[0], tf.float32)
+    loss = tf.reduce_sum(tf.square(predict(w, v, make.x) - make.y)) + size * 0.01 * (tf.nn.l2_loss(w) + tf.nn.l2_loss(v))
+    return loss / size, tf1.train.GradientDescentOptimizer(0.1 / size).minimize(loss)

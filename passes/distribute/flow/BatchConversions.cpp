@@ -35,6 +35,10 @@ bool isFunction(Operation *op) {
 BatchConversions::BatchConversions(dfg::GraphOp graph, BatchFlow &flow, int64_t replicas)
     : builder(graph.getContext()), flow(flow), replicas(replicas),
       scope(getFreeName(graph.getBody().front(), "coupling")) {
+  // Conversions that were made before have the scope as well.
+  for (Operation &op : graph.getBody().front())
+    if (llvm::StringRef name = dfg::getNodeName(&op); name.starts_with(scope + "/"))
+      names.insert(name);
   // What was reduced before.
   for (auto reduce : graph.getBody().front().getOps<dist::AllReduceOp>())
     if (reduce.getCoupling())
@@ -59,8 +63,9 @@ Location BatchConversions::locate(llvm::StringRef what, Value value) {
   // Names of what stands behind a conversion have the scope already.
   llvm::StringRef node = dfg::getNodeName(value.getDefiningOp());
   std::string name = ((node.starts_with(scope + "/") ? "" : scope + "/") + node + "/" + what).str();
-  if (unsigned count = names[name]++)
-    name += "_" + std::to_string(count);
+  const std::string base = name;
+  for (unsigned count = 1; !names.insert(name).second; ++count)
+    name = base + "_" + std::to_string(count);
   return NameLoc::get(builder.getStringAttr(name));
 }
 

@@ -75,7 +75,7 @@ private:
   BatchFlow &flow;
   int64_t replicas;
   std::string scope;
-  llvm::StringMap<unsigned> names;
+  llvm::StringSet<> names;
   llvm::DenseMap<mlir::Value, mlir::Value> whole, rescaled;
   llvm::MapVector<mlir::Value, mlir::Value> reduced;
   llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> rows;
