@@ -1221,3 +1221,19 @@ def rate_by_batch_size(make):
     size = tf.cast(tf.shape(make.x)[0], tf.float32)
     loss = tf.reduce_sum(tf.square(predict(w, v, make.x) - make.y)) + size * 0.01 * (tf.nn.l2_loss(w) + tf.nn.l2_loss(v))
     return loss / size, tf1.train.GradientDescentOptimizer(0.1 / size).minimize(loss)
+
+
+@program
+def halves_in_turn(make):
+    """A step on the first half of the batch, then one on the other."""
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+
+    def step(x, y, *_):
+        half, total = tf.shape(x)[0] // 2, 0.0
+        for part in (slice(None, half), slice(half, None)):
+            with tf.GradientTape() as tape:
+                loss = mean_square(w, v, x[part], y[part])
+            descend(tape, loss, [w, v])
+            total += loss
+        return total / 2.0
+    return make.step(step)

@@ -114,6 +114,9 @@ public:
     // What merely runs behind such a read does not have its value.
     const Edges::Set waitedFor = edges.collectBefore(pushes), ofLatePushes = edges.collectSources(latePushes),
                      ofLateUpdates = edges.collectSources(lateUpdates);
+    StringAttr lossName = worker.graph.getLossAttr();
+    Operation *loss = lossName ? edges.find(lossName.getValue()) : nullptr;
+    const Edges::Set ofLoss = loss ? edges.collectSources(loss) : Edges::Set();
     for (Operation *read : findReads(step)) {
       // Only the chief's own nodes come behind its updates.
       auto refuse = [&](StringRef why, StringRef instead) {
@@ -127,6 +130,8 @@ public:
         return refuse("a gradient that every worker pushes", "that gradient");
       if (worker.workers.size() > 1 && late.contains(read) && ofLateUpdates.contains(read))
         return refuse("an update that every worker makes of a variable of its own", "the variable that is read");
+      if (worker.workers.size() > 1 && late.contains(read) && ofLoss.contains(read))
+        return refuse("the loss", "the variable that is read");
       if (waitedFor.contains(read) || late.contains(read))
         continue;
       // A reference is read where it is used; a resource's value is its reader's own.
