@@ -7,6 +7,7 @@
 #include "passes/rows/MaskedRows.h"
 #include "dialects/dfg/CheckedOperand.h"
 #include "dialects/dfg/Frames.h"
+#include "dialects/dfg/Numbers.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -108,7 +109,11 @@ LogicalResult RowMasker::refuse(Operation *op, const Twine &why) {
   if (!chosen.empty() && chosen.front()->origin)
     if (Operation *origin = chosen.front()->origin.getDefiningOp())
       error << " (by '" << dfg::getNodeName(origin) << "')";
-  return error << ", and " << why;
+  error << ", and " << why;
+  // Of a batch that is a number, rows are followed nowhere.
+  if (int64_t rows = dfg::findFixedBatch(graph))
+    error << "; the graph fixes its batch to " << rows << " rows: leave the placeholders' first size open (None)";
+  return error;
 }
 
 /// The new node has the name and the control inputs of the old one.

@@ -232,3 +232,18 @@ module {
     %loss = dfg.sum %chosen, %both : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// A batch that is a number is one among other sizes.
+module {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<8xf32> loc("x")
+    %w = dfg.placeholder : () -> tensor<8xi1> loc("w")
+    // expected-error @below {{only rows of the batch are chosen; there are others; the graph fixes its batch to 8 rows: leave the placeholders' first size open (None)}}
+    %at = dfg.opaque "Where"(%w) : (tensor<8xi1>) -> tensor<?x1xi64>
+    %rows = dfg.gather_nd %x, %at : (tensor<8xf32>, tensor<?x1xi64>) -> tensor<?xf32> loc("rows")
+    %axis = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("axis")
+    %loss = dfg.sum %rows, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
