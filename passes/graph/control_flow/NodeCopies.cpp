@@ -86,8 +86,11 @@ LogicalResult StraightLine::checkEffects(const Node &node) {
     }
     return fail(node)
            << "draws random numbers with a seed in a "
-           << (isRepeated ? "loop, where each iteration goes on with the generator of the last, as often as data decide"
-                          : "condition, where data decide whether its generator goes on")
+           << (!isRepeated ? "condition, where data decide whether its generator goes on"
+               : keepsOrder
+                   ? "loop, where each iteration goes on with the generator of the last, and of a node an iteration "
+                     "each would begin anew"
+                   : "loop, where each iteration goes on with the generator of the last, as often as data decide")
            << "; distc has no code for that: draw outside of it, without a seed, or by a stateless operation";
   }
   if (active && !llvm::isa<dfg::UpdateInterface, dfg::AssertOp>(node.op))

@@ -145,3 +145,27 @@ dfg.graph attributes {train_op = "train", init_op = "init"} {
   dfg.group {control = ["w/assign", "average/assign"]} : () -> () loc("init")
   dfg.group : () -> () loc("train")
 }
+
+// -----
+
+// Iterations take turns at one generator, and of a node an iteration each would have its own.
+dfg.func @below_three(%i: tensor<*xi32>, %sum: tensor<*xf32>) -> tensor<*xi1> {
+  %three = dfg.const dense<3> : tensor<i32> : tensor<i32> loc("three")
+  %r = dfg.less %i, %three : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1> loc("less")
+  dfg.return %r : tensor<*xi1>
+}
+dfg.func @draw(%i: tensor<*xi32>, %sum: tensor<*xf32>) -> (tensor<*xi32>, tensor<*xf32>) {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+  %shape = dfg.const dense<4> : tensor<1xi32> : tensor<1xi32> loc("shape")
+  %next = dfg.add_v2 %i, %one : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("next")
+  %numbers = dfg.random_uniform %shape {dtype = f32, seed = 1 : i64, seed2 = 2 : i64} : (tensor<1xi32>) -> tensor<*xf32> loc("numbers")
+  %more = dfg.add_v2 %sum, %numbers : (tensor<*xf32>, tensor<*xf32>) -> tensor<*xf32> loc("more")
+  dfg.return %next, %more : tensor<*xi32>, tensor<*xf32>
+}
+// REMARK: remark: {{.*}}conditions and loops are exported as they are, {{.*}}numbers{{.*}} draws random numbers with a seed in a loop, where each iteration goes on with the generator of the last, and of a node an iteration each would begin anew
+// CHECK: dfg.opaque "While"
+dfg.graph attributes {train_op = "drawn", loss = "drawn:1"} {
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
+  %r:2 = dfg.opaque "While"(%zero, %x) {tf = {cond = #dfg.func<@below_three, {}>, body = #dfg.func<@draw, {}>}} : (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>) loc("drawn")
+}
