@@ -22,3 +22,17 @@ module {
     %max = dfg.max %x, %axis : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("max")
   }
 }
+
+// -----
+
+// A loop that stays as it is, of an export, is what the message names.
+module {
+  dfg.variable @v : tensor<4xf32> {trainable}
+  dfg.graph attributes {fetches = ["error"]} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %all = dfg.const dense<1.0> : tensor<8x4xf32> : tensor<8x4xf32> loc("all")
+    %end = dfg.opaque "Exit"(%all) {tf = {T = f32}} : (tensor<8x4xf32>) -> tensor<?x4xf32> loc("while/Exit")
+    // expected-error @unknown {{it depends on node 'error', which takes rows of the batch that replicas have shares of, of 'x', with what is made of 'while/Exit' (Exit), a loop or a condition that is exported as it is}}
+    %error = dfg.sub %end, %x : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("error")
+  }
+}
