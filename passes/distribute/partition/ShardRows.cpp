@@ -134,11 +134,10 @@ LogicalResult ShardRewriter::splitGather(dfg::ResourceGatherOp gather, const Sha
       }
       Value inside = inner.isInside(indices, begin, end);
       Value rows = gatherFrom(shard, inner.getLocal(indices, inside, begin));
-      bool isLast = shard == variable.getCount() - 1;
-      IndexBuilder outer(builder, isLast ? gather.getLoc() : getSuffixed(gather.getLoc(), "/rows"), type);
+      IndexBuilder outer(builder, getSuffixed(gather.getLoc(), "/rows"), type);
       all = outer.choose(inside, rows, all);
     }
-    // The last node has the name.
+    // The last node alone has the name: others may wait for it.
     all.setLoc(gather.getLoc());
   }
   gather.getResult().replaceAllUsesWith(all);

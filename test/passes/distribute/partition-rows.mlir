@@ -22,13 +22,14 @@
 // ROWS: dfg.sub %[[IDS]]
 // ROWS: %[[LOCAL1:.*]] = dfg.select_v2 %[[OWN1]]
 // ROWS: %[[G1:.*]] = dfg.resource_gather %[[T1]], %[[LOCAL1]] : (!dfg.ref<tensor<2x2xf32>>, tensor<?xi32>) -> tensor<?x2xf32>
-// ROWS: %[[MASK:.*]] = dfg.expand_dims %[[OWN1]], %{{.*}} : (tensor<?xi1>, tensor<i32>) -> tensor<?x1xi1>
+// The last node alone has the name that the update waits for.
+// ROWS: %[[MASK:.*]] = dfg.expand_dims %[[OWN1]], %{{.*}} : (tensor<?xi1>, tensor<i32>) -> tensor<?x1xi1> loc("gather/rows")
 // ROWS: dfg.select_v2 %[[MASK]], %[[G1]], %[[G0]] : (tensor<?x1xi1>, tensor<?x2xf32>, tensor<?x2xf32>) -> tensor<?x2xf32> loc("gather")
 // The variable's shape is that of the whole.
 // ROWS: dfg.const dense<[5, 2]> : tensor<2xi32> loc("shape")
 // ROWS: %[[I0:.*]], %[[V0:.*]] = dist.own_rows 3 from 0 (%[[IDS]], %[[V:.*]]) : (tensor<?xi32>, tensor<?x2xf32>) -> (tensor<?xi32>, tensor<?x2xf32>)
 // ROWS: %[[I1:.*]], %[[V1:.*]] = dist.own_rows 2 from 3 (%[[IDS]], %[[V]])
-// ROWS: dfg.scatter_sub %[[T0]], %[[I0]], %[[V0]]
+// ROWS: dfg.scatter_sub %[[T0]], %[[I0]], %[[V0]] {control = ["gather"]}
 // ROWS: dfg.scatter_sub %[[T1]], %[[I1]], %[[V1]]
 
 // Columns: a part of every row.
@@ -54,7 +55,7 @@ dfg.graph attributes {train_op = "update"} {
   %h = dfg.var_handle @table : !dfg.ref<tensor<5x2xf32>> loc("table")
   %rows = dfg.resource_gather %h, %ids : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>) -> tensor<?x2xf32> loc("gather")
   %shape = dfg.variable_shape %h : (!dfg.ref<tensor<5x2xf32>>) -> tensor<2xi32> loc("shape")
-  dfg.scatter_sub %h, %ids, %v : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>, tensor<?x2xf32>) -> () loc("update")
+  dfg.scatter_sub %h, %ids, %v {control = ["gather"]} : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>, tensor<?x2xf32>) -> () loc("update")
 }
 //--- columns.mlir
 // Builders split gradients of rows by rows alone; the pass can do it.
