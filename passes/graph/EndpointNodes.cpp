@@ -101,6 +101,11 @@ FailureOr<DenseSet<Operation *>> EndpointNodes::collect(ArrayRef<Operation *> ro
   return needed;
 }
 
+/// Such a node holds a token of the process that made the graph: its function is not in the graph.
+static bool callsPython(StringRef operation) {
+  return operation == "PyFunc" || operation == "PyFuncStateless" || operation == "EagerPyFunc";
+}
+
 void EndpointNodes::noteMissingCode(const DenseSet<Operation *> &needed, StringRef endpoint) {
   for (Operation &op : graph.getBody().front())
     if (auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op); opaque && needed.contains(&op)) {
@@ -116,10 +121,11 @@ LogicalResult EndpointNodes::reportMissingCode() {
   const auto &[operation, code] = missing.front();
   Operation *first = code.nodes.front();
   InFlightDiagnostic error = emitError(first->getLoc());
-  error
-      << "node '" << dfg::getNodeName(first) << "' (op '" << operation << "') must run for '" << code.endpoints.front()
-      << "' but distc has no code for it, for any target; fetch or train something that does not need it, or write it "
-         "with other operations";
+  error << "node '" << dfg::getNodeName(first) << "' (op '" << operation << "') must run for '"
+        << code.endpoints.front() << "' but distc has no code for it, for any target; "
+        << (callsPython(operation)
+                ? "it calls a Python function, which an executable cannot; compute it beforehand and feed it"
+                : "fetch or train something that does not need it, or write it with other operations");
   // One report for all of them: who meets one at a time compiles as often as there are.
   if (missing.size() == 1 && code.nodes.size() == 1 && code.endpoints.size() == 1)
     return failure();

@@ -18,6 +18,16 @@ dfg.graph attributes {loss = "loss:0", fetches = ["x:0"]} {
 
 // -----
 
+// A Python function is not in the graph: writing it with other operations is not the way out, feeding what it gives is.
+dfg.graph attributes {loss = "loss:0"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  // expected-error @below {{(op 'EagerPyFunc') must run for 'loss:0' but distc has no code for it, for any target; it calls a Python function}}
+  %y = dfg.opaque "EagerPyFunc"(%x) : (tensor<f32>) -> tensor<f32>
+  %loss = dfg.identity %y : (tensor<f32>) -> tensor<f32> loc("loss")
+}
+
+// -----
+
 // One report names every operation, its nodes, and who needs them.
 dfg.graph attributes {train_op = "train", loss = "loss:0"} {
   %x = dfg.placeholder : () -> tensor<f32> loc("x")
