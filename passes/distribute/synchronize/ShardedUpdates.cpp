@@ -134,7 +134,8 @@ private:
   SmallVector<Operation *> findSlotUpdates(dfg::UpdateInterface update) {
     llvm::SetVector<Operation *> found;
     llvm::SmallSetVector<llvm::StringRef, 4> slots;
-    for (unsigned operand : ArrayRef(update.getWrittenOperands()).drop_front())
+    const auto written = update.getWrittenOperands(); // a vector of its own: it must outlive the range
+    for (unsigned operand : ArrayRef(written).drop_front())
       if (auto handle = dfg::getVariableHandle(update->getOperand(operand)))
         slots.insert(handle.getVariable());
     for (llvm::StringRef slot : slots)

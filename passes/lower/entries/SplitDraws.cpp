@@ -68,7 +68,8 @@ public:
       first += typeOf(part).getDimSize(0);
     }
     split->erase();
-    for (Operation *op : llvm::reverse(inOrder()))
+    const auto drawn = inOrder(); // a vector of its own: it must outlive the range
+    for (Operation *op : llvm::reverse(drawn))
       op->erase();
   }
 
