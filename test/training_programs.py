@@ -1198,23 +1198,6 @@ def hardest_examples(make):
 
 
 @program
-def first_in_first_out(make):
-    """Rows that a contrastive loss compares with: the newest batch enters them at the end, the oldest leaves."""
-    w, queue = make.weights("w", FEATURES, 4), make.weights("queue", 2 * BATCH, 4, scale=0.5)
-
-    def step(x, y, *_):
-        key = tf.stop_gradient(tf.nn.l2_normalize(tf.tanh(x)[:, :4], 1))
-        with tf.GradientTape() as tape:
-            query = tf.nn.l2_normalize(x @ w, 1, 1e-2)
-            scores = tf.concat([tf.reduce_sum(query * key, 1, keepdims=True), tf.matmul(query, queue, transpose_b=True)], 1)
-            loss = -tf.reduce_mean(tf.nn.log_softmax(2.0 * scores)[:, 0])
-        descend(tape, loss, [w])
-        queue.assign(tf.concat([queue, key], 0)[tf.shape(key)[0]:])
-        return loss
-    return make.step(step)
-
-
-@program
 def rate_by_batch_size(make):
     """A sum over the batch and a penalty as often as there are examples, with a rate that is divided by their number."""
     w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)

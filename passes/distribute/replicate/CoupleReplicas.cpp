@@ -131,9 +131,7 @@ private:
     if (llvm::isa<dfg::OpaqueOp>(op) && llvm::any_of(op->getOperands(), isSize))
       return false;
     // Code is generated for slices whose places are known: sizes are made whole as sizes, and not added up.
-    if (llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
-          return isParameterOperand(op, operand.getOperandNumber()) && isSize(operand.get());
-        }))
+    if (llvm::isa<dfg::StridedSliceGradOp>(op) && llvm::any_of(op->getOperands().slice(1, 2), isSize))
       return false;
     return fits && llvm::none_of(op->getResults(), [&](Value result) { return flow.hasBatchSize(result); }) &&
            llvm::none_of(op->getOperands(), [&](Value operand) {

@@ -417,32 +417,3 @@ module @part_of_the_size attributes {dist.strategy = #dist.strategy<"">} {
     %worst = dfg.mean %values, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("worst")
   }
 }
-
-// -----
-
-// A queue that the batch's rows enter: places in it are the whole batch's size, not shares of it that are added up when the program runs.
-// CHECK-LABEL: @queue
-module @queue attributes {dist.strategy = #dist.strategy<"">} {
-  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
-  dfg.variable @queue : tensor<16x4xf32>
-  dfg.graph attributes {train_op = "train"} {
-    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
-    %queue = dfg.var_handle @queue : !dfg.ref<tensor<16x4xf32>>
-    %old = dfg.read_variable %queue : (!dfg.ref<tensor<16x4xf32>>) -> tensor<16x4xf32>
-    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("coupling/begin/whole_size")
-    %joined = dfg.concat_v2 %old, %x, %axis : (tensor<16x4xf32>, tensor<?x4xf32>, tensor<i32>) -> tensor<?x4xf32>
-    %shape = dfg.shape %x : (tensor<?x4xf32>) -> tensor<2xi32>
-    %rows = dfg.gather_v2 %shape, %axis, %axis : (tensor<2xi32>, tensor<i32>, tensor<i32>) -> tensor<i32>
-    // CHECK: %[[ALL:.*]] = dist.all_gather
-    // CHECK: %[[BEGIN:.*]] = dfg.pack
-    %begin = dfg.pack %rows : (tensor<i32>) -> tensor<1xi32> loc("begin")
-    %one = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32>
-    // A name that the graph has already is no conversion's.
-    // CHECK: %[[WHOLE:.*]] = dist.whole_size %[[BEGIN]] by [2] {{.*}} loc("coupling/begin/whole_size_1")
-    // CHECK-NOT: dist.all_reduce
-    // CHECK: %[[JOINED:.*]] = dfg.concat_v2 %{{.*}}, %[[ALL]]
-    // CHECK: dfg.strided_slice %[[JOINED]], %[[WHOLE]]
-    %new = dfg.strided_slice %joined, %begin, %one, %one {end_mask = 1 : i64} : (tensor<?x4xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<16x4xf32> loc("new")
-    dfg.assign %queue, %new : (!dfg.ref<tensor<16x4xf32>>, tensor<16x4xf32>) -> () loc("train")
-  }
-}
