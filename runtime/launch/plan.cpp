@@ -302,9 +302,8 @@ static std::string serversText(const drt_program &program) {
 // when it is measured.
 static void callLibrary() {
   using Sgemm = int (*)(char, char, int64_t, int64_t, int64_t, float, const float *, int64_t, const float *, int64_t,
-                        float, float *, int64_t);                 // dnnl_sgemm of dnnl.h
-  void *library = dlopen("libdnnl.so.2", RTLD_NOW | RTLD_NOLOAD); // null: the program does without
-  const auto sgemm = library ? reinterpret_cast<Sgemm>(dlsym(library, "dnnl_sgemm")) : nullptr;
+                        float, float *, int64_t);                                // dnnl_sgemm of dnnl.h
+  const auto sgemm = reinterpret_cast<Sgemm>(dlsym(RTLD_DEFAULT, "dnnl_sgemm")); // null: the program does without
   if (!sgemm)
     return;
   constexpr int64_t size = 256; // for smaller ones it has other code

@@ -57,6 +57,19 @@ void catchSignals() {
   action.sa_handler = note;
   sigaction(SIGINT, &action, nullptr);
   sigaction(SIGTERM, &action, nullptr);
+  // A thread of its own takes them, no thread that computes: oneDNN's matmuls use the stack's register for other
+  // things, and what the kernel puts where it points when a signal is handled destroys the heap. Threads that begin
+  // from here on have the mask of this one.
+  sigset_t wanted;
+  sigemptyset(&wanted);
+  sigaddset(&wanted, SIGINT);
+  sigaddset(&wanted, SIGTERM);
+  pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+  std::thread([wanted] {
+    for (int number = 0;;)
+      if (sigwait(&wanted, &number) == 0)
+        note(number);
+  }).detach();
 }
 
 int caughtSignal() { return caught.load(std::memory_order_relaxed); }
