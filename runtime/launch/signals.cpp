@@ -8,7 +8,6 @@
 #include "core/timeline.h"
 
 #include <atomic>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -19,9 +18,9 @@ namespace drt {
 namespace {
 
 std::atomic<int> caught{0};
-static_assert(std::atomic<int>::is_always_lock_free, "read and written by a signal handler");
+std::atomic<bool> notes{false}; // see catchSignals
 
-// What the watching thread sleeps on: posting it is allowed in a signal handler.
+// What the watching thread sleeps on.
 struct Wake {
   sem_t semaphore;
   Wake() { sem_init(&semaphore, 0, 0); }
@@ -30,14 +29,21 @@ Wake &wake() {
   static Wake made;
   return made;
 }
-sem_t *wakeWatch = nullptr; // set before a handler is
 
 void note(int number) {
   if (caught.exchange(number, std::memory_order_relaxed) != 0)
     _exit(128 + number);
-  const int before = errno;
-  sem_post(wakeWatch);
-  errno = before;
+  sem_post(&wake().semaphore);
+}
+
+// What the signal does to a process that does not catch it: nothing, where it is ignored.
+void actByDefault(int number) {
+  sigset_t one;
+  sigemptyset(&one);
+  sigaddset(&one, number);
+  pthread_sigmask(SIG_UNBLOCK, &one, nullptr);
+  raise(number);
+  pthread_sigmask(SIG_BLOCK, &one, nullptr);
 }
 
 // A step may take long, and the one that was under way may have just begun.
@@ -51,26 +57,26 @@ void ignoreWriteSignals() {
   std::signal(SIGXFSZ, SIG_IGN);
 }
 
-void catchSignals() {
-  wakeWatch = &wake().semaphore;
-  struct sigaction action = {};
-  action.sa_handler = note;
-  sigaction(SIGINT, &action, nullptr);
-  sigaction(SIGTERM, &action, nullptr);
-  // A thread of its own takes them, no thread that computes: oneDNN's matmuls use the stack's register for other
-  // things, and what the kernel puts where it points when a signal is handled destroys the heap. Threads that begin
-  // from here on have the mask of this one.
-  sigset_t wanted;
-  sigemptyset(&wanted);
-  sigaddset(&wanted, SIGINT);
-  sigaddset(&wanted, SIGTERM);
-  pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
-  std::thread([wanted] {
-    for (int number = 0;;)
-      if (sigwait(&wanted, &number) == 0)
-        note(number);
-  }).detach();
+// oneDNN's matmuls use the stack's register for other things, and what the kernel puts where it points when a signal is
+// handled destroys the heap: no thread that computes may be given one.
+void takeSignals() {
+  static const bool taken = [] {
+    sigset_t wanted;
+    sigemptyset(&wanted);
+    sigaddset(&wanted, SIGINT);
+    sigaddset(&wanted, SIGTERM);
+    pthread_sigmask(SIG_BLOCK, &wanted, nullptr);
+    std::thread([wanted] {
+      for (int number = 0;;)
+        if (sigwait(&wanted, &number) == 0)
+          notes.load() ? note(number) : actByDefault(number);
+    }).detach();
+    return true;
+  }();
+  (void)taken;
 }
+
+void catchSignals() { notes.store(true); }
 
 int caughtSignal() { return caught.load(std::memory_order_relaxed); }
 

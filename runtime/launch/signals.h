@@ -15,8 +15,11 @@ namespace drt {
 /// From now on a broken pipe and a file-size limit are errors of the write, and end no process.
 void ignoreWriteSignals();
 
-/// From now on INT and TERM only note that they came; the second one ends the
-/// process at once.
+/// From now on a thread of its own takes INT and TERM, and none that begins later: to be called before there are
+/// threads. Until catchSignals() they do what they do to any process.
+void takeSignals();
+
+/// From now on INT and TERM only note that they came; the second one ends the process at once. Behind takeSignals().
 void catchSignals();
 
 /// The signal that came, 0 for none.

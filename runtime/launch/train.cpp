@@ -9,6 +9,7 @@
 #include "launch/program.h"
 #include "launch/run_report.h"
 #include "launch/secret.h"
+#include "launch/signals.h"
 #include "launch/start_point.h"
 #include "launch/supervise.h"
 #include "launch/trainer.h"
@@ -252,6 +253,7 @@ int train(const drt_program &program, Options options) {
   }
   if (needs_launch(place, options.maxRestarts))
     return launchTasks(options, tasks, place);
+  takeSignals();
   std::unique_ptr<Group> group;
   if (place.kind == PlaceKind::Sole)
     return trainTask(program, options, tasks, 0, group);

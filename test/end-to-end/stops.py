@@ -105,6 +105,36 @@ def signal_saves(plan, number):
             process.kill()
 
 
+def computes_undisturbed():
+    """A signal handled by a thread that computes destroys what its matmuls work with: one thread takes them, the others have none."""
+    def open_to_term(status):
+        blocked = int(re.search(r"SigBlk:\s+(\w+)", status.read_text())[1], 16)
+        return not blocked & 1 << (signal.SIGTERM - 1)
+
+    with Folder() as folder:
+        process = Process(command("2 1 4", folder, "--steps", 10 ** 9, "--checkpoint-dir", folder / "ckpt", "--save-every", 50))
+        try:
+            wait_for("checkpoint", lambda: saved_steps(folder / "ckpt"))
+            threads = list(pathlib.Path(f"/proc/{process.popen.pid}/task").glob("*/status"))
+            takes = sum(map(open_to_term, threads))
+            return [] if takes == 1 and len(threads) > 2 else [f"{takes} of {len(threads)} threads take TERM"]
+        finally:
+            process.kill()
+
+
+def waits_in_vain():
+    """Before the first step a signal ends the process as it ends any."""
+    with Folder() as folder:
+        process = Process(command("2 2 4", folder, "--steps", 3, "--task", "worker:0", "--rendezvous", f"127.0.0.1:{free_port()}"))
+        try:
+            process.wait_for_text("waiting for worker:1", 20)
+            process.popen.send_signal(signal.SIGTERM)
+            status = process.wait(5)
+            return [] if status == -signal.SIGTERM else [f"exit status {status}:\n{process.out}"]
+        finally:
+            process.kill()
+
+
 def log_over_restarts(plan):
     """Killed just behind a save, again and again: every step is in the log once."""
     steps, kills = 120, 5
@@ -418,6 +448,8 @@ def main():
     checks.check("a signal ends a task that is stopped", stopped_task)
     checks.check("a signal leaves a checkpoint and a log that agree", signal_saves, "2 1 4", signal.SIGTERM)
     checks.check("a terminal that is gone leaves a checkpoint", signal_saves, "2 2 4", signal.SIGHUP)
+    checks.check("signals come to one thread, which does not compute", computes_undisturbed)
+    checks.check("a signal ends a task that waits for others", waits_in_vain)
     checks.check("a log over restarts", log_over_restarts, "2 1 4")
     checks.check("a log over restarts of two tasks", log_over_restarts, "2 2 4")
     checks.check("a task that is killed is replaced by its own supervisor", goes_on, strike_task(signal.SIGKILL),
