@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/GraphBuilder.h"
+#include "mlir/IR/Matchers.h"
 #include "passes/graph/EndpointNodes.h"
 #include "passes/rewrite/Passes.h"
 #include <cmath>
@@ -47,13 +48,7 @@ bool isZero(Value value) {
   if (op && (llvm::isa<dfg::CastOp>(op) || op->hasTrait<dfg::Forwards>() || op->hasTrait<dfg::Reshapes>() ||
              op->hasTrait<dfg::Repeats>()))
     return isZero(op->getOperand(0));
-  auto constant = llvm::dyn_cast_or_null<dfg::ConstOp>(op);
-  auto splat = constant ? llvm::dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
-  if (!splat)
-    return false;
-  if (llvm::isa<FloatType>(splat.getElementType()))
-    return splat.getSplatValue<APFloat>().isPosZero();
-  return splat.getElementType().isInteger() && splat.getSplatValue<APInt>().isZero();
+  return op && (matchPattern(op, m_PosZeroFloat()) || matchPattern(op, m_Zero()));
 }
 
 class Splitter {

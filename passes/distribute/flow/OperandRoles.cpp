@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/flow/OperandRoles.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/flow/BatchAxis.h"
 
@@ -58,15 +59,7 @@ bool sumsOverBatch(Operation *op) {
 }
 
 bool isZeroConstant(Operation *op) {
-  if (llvm::isa<dfg::ZerosLikeOp>(op))
-    return true;
-  auto constant = llvm::dyn_cast<dfg::ConstOp>(op);
-  auto splat = constant ? llvm::dyn_cast<SplatElementsAttr>(constant.getValue()) : SplatElementsAttr();
-  if (!splat)
-    return false;
-  if (llvm::isa<FloatType>(splat.getElementType()))
-    return splat.getSplatValue<APFloat>().isZero();
-  return splat.getElementType().isInteger() && splat.getSplatValue<APInt>().isZero();
+  return llvm::isa<dfg::ZerosLikeOp>(op) || matchPattern(op, m_AnyZeroFloat()) || matchPattern(op, m_Zero());
 }
 
 std::optional<int> addScales(std::optional<int> x, std::optional<int> y) {
