@@ -13,10 +13,10 @@ namespace drt {
 
 TaskRuntime::~TaskRuntime() = default;
 
-const drt_entry *TaskRuntime::findEntry(std::string_view name) const {
-  for (int32_t i = 0; i < program_.num_entries; ++i)
-    if (name == program_.entries[i].name)
-      return &program_.entries[i];
+const drt_entry *findEntry(const drt_program &program, std::string_view name) {
+  for (int32_t i = 0; i < program.num_entries; ++i)
+    if (name == program.entries[i].name)
+      return &program.entries[i];
   return nullptr;
 }
 

@@ -53,6 +53,9 @@ struct TaskConfig {
   std::function<std::string(const std::string &why)> failing;
 };
 
+/// Null where the program has no entry of that name.
+const drt_entry *findEntry(const drt_program &program, std::string_view name);
+
 /// The memory and the threads of one task. All members belong to the thread that constructs it, but for fail.
 /// Everything throws drt::Error.
 class TaskRuntime {
@@ -69,8 +72,7 @@ public:
   Communicator *communicator() { return communicator_; }
   int32_t localReplicas() const { return config_.localReplicas; }
 
-  /// Null where the program has no entry of that name.
-  const drt_entry *findEntry(std::string_view name) const;
+  const drt_entry *findEntry(std::string_view name) const { return drt::findEntry(program_, name); }
 
   // ---- Entries -----------------------------------------------------------------
 

@@ -320,6 +320,15 @@ StopCondition parseStopCondition(const std::string &text) {
   return condition;
 }
 
+FeederConfig feedingOf(const Options &options) {
+  FeederConfig feeding;
+  feeding.shuffleWindow = options.shuffleWindow.value_or(0);
+  feeding.lastBatch = options.lastBatch;
+  feeding.features = options.features;
+  feeding.values = options.values;
+  return feeding;
+}
+
 std::optional<Options> parseOptions(const drt_program &program, int argc, char **argv) {
   Options options;
   options.command.assign(argv, argv + argc);

@@ -79,6 +79,9 @@ struct Options {
 /// then been printed. Throws drt::Error with exit status 2.
 std::optional<Options> parseOptions(const drt_program &program, int argc, char **argv);
 
+/// What the flags say of the training data, but for the seed of their order.
+FeederConfig feedingOf(const Options &options);
+
 } // namespace drt
 
 #endif // DRT_LAUNCH_OPTIONS_H

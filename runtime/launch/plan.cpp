@@ -317,21 +317,16 @@ static void callLibrary() {
 
 // What a process has more when the data are open and the first batch is made.
 static int64_t dataBytes(const drt_program &program, const Options &options) {
-  const drt_entry *step = std::find_if(program.entries, program.entries + program.num_entries,
-                                       [](const drt_entry &entry) { return std::string_view(entry.name) == "step"; });
-  if (options.data.empty() || step == program.entries + program.num_entries)
+  const drt_entry *step = findEntry(program, "step");
+  if (options.data.empty() || !step)
     return 0;
   const int64_t before = residentBytes();
   const Dataset data = Dataset::open(options.data);
-  FeederConfig config;
+  FeederConfig config = feedingOf(options);
   config.localReplicas = program.tasks[0].num_replicas;
   config.numReplicas = program.num_replicas;
   if (options.shuffle)
-    config.shuffleSeed = 0;
-  config.shuffleWindow = options.shuffleWindow.value_or(0);
-  config.features = options.features;
-  config.values = options.values;
-  config.lastBatch = options.lastBatch;
+    config.shuffleSeed = 0; // any
   Feeder feeder(&data, *step, std::move(config));
   feeder.feed(0, [](int32_t, const void *, int64_t) {});
   return residentBytes() - before;
@@ -346,6 +341,11 @@ static int64_t variableBytes(const drt_program &program, int32_t task) {
     bytes += isElsewhere ? 0 : variable.bytes * (variable.shares ? program.tasks[task].num_replicas : 1);
   }
   return bytes;
+}
+
+static std::string errorsText(const drt_program &program) {
+  const int64_t bytes = errorBytes(program);
+  return bytes > 0 ? "  errors     " + bytesText(bytes) + " a replica, kept by compressors\n" : "";
 }
 
 static std::string taskMemoryText(const drt_program &program, const Options *options) {
@@ -368,6 +368,7 @@ static std::string taskMemoryText(const drt_program &program, const Options *opt
   const int64_t copy = options && options->saveEvery > 0 && !hasSpread(program) ? VariablesCopy::bytesOf(program) : 0;
   if (copy > 0)
     out += "  checkpoint " + bytesText(copy) + ", a copy while it is written\n";
+  out += errorsText(program);
   const int64_t all =
       code + holders.rbegin()->first + replicas * (program.arena_bytes + errorBytes(program)) + data + copy;
   return out + "  in all     " + bytesText(all) + " at most" + (data > 0 ? "" : ", and the data") + "\n";
@@ -395,9 +396,7 @@ std::string planText(const drt_program &program, bool schedule, const Options *o
   for (int32_t i = 0; i < program.num_entries; ++i)
     out += bucketsText(program, program.entries[i]);
   out += deviceText(program);
-  out += program.device ? deviceMemoryText(program) : taskMemoryText(program, options);
-  if (const int64_t bytes = errorBytes(program))
-    out += "  errors     " + bytesText(bytes) + " a replica, kept by compressors\n";
+  out += program.device ? deviceMemoryText(program) + errorsText(program) : taskMemoryText(program, options);
   if (schedule && program.plan && *program.plan)
     out += "\nSchedule\n" + std::string(program.plan);
   return out;

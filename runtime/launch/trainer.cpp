@@ -91,16 +91,13 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
                 1);
   if (!options.data.empty())
     data_ = Dataset::open(options.data);
+  feeding_ = feedingOf(options);
   feeding_.firstReplica = config.firstReplica;
   feeding_.localReplicas = config.localReplicas;
   feeding_.numReplicas = config.numReplicas;
   shuffleSeed_ = config.entropy & INT64_MAX; // what --seed can say
   if (options.shuffle)
     feeding_.shuffleSeed = shuffleSeed_;
-  feeding_.shuffleWindow = options.shuffleWindow.value_or(0);
-  feeding_.lastBatch = options.lastBatch;
-  feeding_.features = options.features;
-  feeding_.values = options.values;
   feeding_.cores = cores_;
   checkFeedFlags(feeding_, program);
   feeding_.alternates = program.accumulate_steps > 1 || !options.evalData.empty();
