@@ -79,8 +79,7 @@ Dataset::Part Dataset::openArrays(const std::string &path, bool isFolder, const 
     if (error)
       throw Error("cannot read the folder " + path + ": " + error.message());
     if (part.names.empty())
-      throw Error("the folder " + path +
-                  " holds no .npy file; " + flag +
+      throw Error("the folder " + path + " holds no .npy file; " + flag +
                   " takes a folder of one NAME.npy for each placeholder NAME; for TFRecord files say a pattern: '" +
                   path + "/*'");
     std::sort(part.names.begin(), part.names.end());

@@ -790,9 +790,8 @@ std::string describeUnproven(Operation *cause, const BatchFlow &flow) {
   } else if (Operation *kept = findKept(); rows && kept) {
     os << "which takes rows of the batch that replicas have shares of, of '" << dfg::getNodeName(rows.getDefiningOp())
        << "', with what is made of '" << dfg::getNodeName(kept) << "' (" << llvm::cast<dfg::OpaqueOp>(kept).getOp()
-       << "), a loop or a condition that is exported as it is, of which it is not known how its results follow from "
-          "the "
-          "rows (a remark says what stands in the way of writing it out)";
+       << "), a loop or a condition that is exported as it is, of which it is not known how its results follow "
+          "from the rows (a remark says what stands in the way of writing it out)";
   } else if (rows) {
     os << "which takes together rows of the batch that replicas have shares of, of '"
        << dfg::getNodeName(rows.getDefiningOp()) << "'";

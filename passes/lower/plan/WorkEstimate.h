@@ -19,7 +19,7 @@ int64_t countInstructions(mlir::Region &region);
 /// Of one replica, from shapes alone.
 struct Work {
   int64_t flops = 0;    // scalar operations
-  int64_t matmuls = 0; // of these, the multiplications and additions of matmuls and convolutions
+  int64_t matmuls = 0;  // of these, the multiplications and additions of matmuls and convolutions
   int64_t bytes = 0;    // read and written, by each pass of a kernel over an operand
   int64_t least = 0;    // of these, what cannot be spared: each distinct operand and result once
   int64_t launches = 0; // of kernels, copies and library calls, on a device

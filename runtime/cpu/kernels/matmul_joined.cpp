@@ -28,7 +28,7 @@ public:
         stacked(scratch, streamed ? 0 : static_cast<size_t>(replicas * desc.m * desc.k) * sizeof(float)),
         product(scratch, streamed ? 0 : static_cast<size_t>(replicas * desc.m * (end - begin)) * sizeof(float)) {}
 
-  int64_t begin, end;                        // the columns of this share
+  int64_t begin, end;                       // the columns of this share
   std::unique_ptr<StreamedMatmul> streamed; // null: by sgemm
   Buffer stacked, product;
 

@@ -39,7 +39,7 @@ bool StreamedMatmul::suits(const drt_matmul_desc &desc, int parts) {
 }
 
 StreamedMatmul::StreamedMatmul(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, int64_t begin,
-                                 int64_t end, Scratch &scratch)
+                               int64_t end, Scratch &scratch)
     : kernels(kernels), desc(desc), rows(desc.m * parts), begin(begin), end(end) {
   int64_t width = kernels.columns;
   if (desc.transpose_b) {
@@ -140,7 +140,7 @@ void StreamedMatmul::packColumns(ReplicatedOperand a) {
 
 // Columns [first, last) of the product, which lie behind each other.
 void StreamedMatmul::unpack(const float *transposed, int64_t pitch, int64_t first, int64_t last, float *c,
-                             int64_t cStride) {
+                            int64_t cStride) {
   const float *from[maxLanes];
   for (int64_t replica = 0; replica < rows / desc.m; ++replica) {
     float *to = rowOf(c, cStride, replica * desc.m) - begin;

@@ -22,7 +22,7 @@ public:
 
   /// Columns [begin, end) of the product. `kernels` are tileKernels(), or others in tests.
   StreamedMatmul(const TileKernels &kernels, const drt_matmul_desc &desc, int parts, int64_t begin, int64_t end,
-                  Scratch &scratch);
+                 Scratch &scratch);
 
   void run(ReplicatedOperand a, const float *b, const float *bias, float *c, int64_t cStride);
 
