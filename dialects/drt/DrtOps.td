@@ -235,6 +235,20 @@ def DRT_MatmulBiasGradOp : DRT_Placed<"matmul_bias_grad", [DRT_Scope<"matmul">, 
     void setPrecisionAttr(::mlir::StringAttr) {}
   }];
 }
+def DRT_MatmulAddOp : DRT_Placed<"matmul_add", [DRT_Scope<"matmul">, Pure, DRT_AccessInterface, DRT_ProductInterface]> {
+  let hasVerifier = 1;
+  let summary = "drt_matmul_add: op(a) op(b) + addend + bias: what is added to a matmul joins it while it is made";
+  let description = [{
+    For GPUs. The addend has the result's type, and may be a residual connection's other branch or an earlier matmul's result.
+
+    ```mlir
+    %y = drt.matmul_add %x, %w, %addend : (tensor<64x32xbf16>, tensor<32x16xbf16>, tensor<64x16xf32>) -> tensor<64x16xf32>
+    ```
+  }];
+  let arguments = !con((ins DRT_Tensor:$a, DRT_Tensor:$b, DRT_Tensor:$addend, Optional<DRT_Tensor>:$bias, UnitAttr:$transpose_a,
+                            UnitAttr:$transpose_b), placed, (ins OptionalAttr<DRT_PrecisionAttr>:$precision));
+  let results = (outs DRT_Tensor:$result);
+}
 // Tensors of an attention are [batch, tokens, heads, size], as the layers before and behind it have them.
 class DRT_Attends<string mnemonic> : DRT_Placed<mnemonic, [DRT_Scope<"matmul">, Pure, DRT_AccessInterface, DRT_ProductInterface]> {
   let hasVerifier = 1;

@@ -319,27 +319,38 @@ LogicalResult EmptyOp::verify() { return expectCount(*this, "a result", getResul
 
 // ---- Work -----------------------------------------------------------------------------------------------
 
-LogicalResult MatmulOp::verify() {
-  RankedTensorType a = typeOf(getA()), b = typeOf(getB()), c = typeOf(getResult());
+/// What drt.matmul and drt.matmul_add say of their operands and their result.
+template <class Matmul> static LogicalResult expectMatmul(Matmul op) {
+  RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB()), c = typeOf(op.getResult());
   if (a.getRank() < 2 || b.getRank() < 2 || c.getRank() < 2)
-    return emitOpError("needs matrices");
+    return op.emitOpError("needs matrices");
   const Type element = a.getElementType();
   const bool widens = (element.isBF16() || element.isF16()) && c.getElementType().isF32();
   if (b.getElementType() != element || (c.getElementType() != element && !widens))
-    return emitOpError() << "makes " << c << " of " << a << " and " << b;
-  if (getBias() && typeOf(getBias()).getElementType() != c.getElementType())
-    return emitOpError() << "adds a bias " << getBias().getType() << " to " << c;
-  if (failed(expectContraction(*this, a, b, getTransposeA(), getTransposeB(), c.getShape().take_back(2))))
+    return op.emitOpError() << "makes " << c << " of " << a << " and " << b;
+  if (op.getBias() && typeOf(op.getBias()).getElementType() != c.getElementType())
+    return op.emitOpError() << "adds a bias " << op.getBias().getType() << " to " << c;
+  if (failed(expectContraction(op, a, b, op.getTransposeA(), op.getTransposeB(), c.getShape().take_back(2))))
     return failure();
   const int64_t batch = product(c.getShape().drop_back(2));
   for (RankedTensorType operand : {a, b})
     if (int64_t own = product(operand.getShape().drop_back(2)); own != 1 && own != batch)
-      return emitOpError("broadcasts some axes of its batch and not others: ") << operand;
-  if (getBias() && failed(expectCount(*this, "a bias", getBias(), c.getShape().back())))
+      return op.emitOpError("broadcasts some axes of its batch and not others: ") << operand;
+  return op.getBias() ? expectCount(op, "a bias", op.getBias(), c.getShape().back()) : success();
+}
+
+LogicalResult MatmulOp::verify() {
+  if (failed(expectMatmul(*this)))
     return failure();
-  if (getJoined() && (getTransposeA() || a.getRank() != 2))
+  if (getJoined() && (getTransposeA() || typeOf(getA()).getRank() != 2))
     return emitOpError("joins replicas' rows, which are those of a matrix that is not transposed");
   return expectBetween(*this, "epilogue", getEpilogue(), DRT_EPILOGUE_NONE, DRT_EPILOGUE_SIGMOID);
+}
+
+LogicalResult MatmulAddOp::verify() {
+  if (failed(expectMatmul(*this)))
+    return failure();
+  return expectSame(*this, getAddend(), getResult());
 }
 
 LogicalResult MatmulBiasGradOp::verify() {

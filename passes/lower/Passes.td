@@ -718,6 +718,25 @@ def FuseBiasGradients : Pass<"drt-fuse-bias-gradients", "::distc::drt::EntryOp">
   let dependentDialects = ["::mlir::tensor::TensorDialect"];
 }
 
+def FuseAdditions : Pass<"drt-fuse-additions", "::distc::drt::EntryOp"> {
+  let summary = "What is added to matmuls is an operand of theirs";
+  let description = [{
+    For GPUs. The two branches of a residual connection, and the gradients of what several layers read (a query, a key and a value), are sums with matmuls
+    among their terms. A matmul has arithmetic to do while its operands come, so that the other terms, which it reads, and its own result, which nobody
+    reads again, cost no time of their own. Only where what is added lies in memory anyway: an element-wise operation that a sum alone reads is one kernel with it.
+
+    ```mlir
+    %p = drt.matmul %x, %w : (tensor<64x32xbf16>, tensor<32x16xbf16>) -> tensor<64x16xf32>
+    %y = linalg.generic ins(%residual, %p) { arith.addf } -> tensor<64x16xf32>
+    ```
+    becomes
+    ```mlir
+    %y = drt.matmul_add %x, %w, %residual : (tensor<64x32xbf16>, tensor<32x16xbf16>, tensor<64x16xf32>) -> tensor<64x16xf32>
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
+}
+
 def GroupSums : Pass<"drt-group-sums", "::mlir::ModuleOp"> {
   let summary = "Sums of whole tensors by one rule, as the norms of all gradients, are two launches for all of them";
   let description = [{

@@ -70,6 +70,7 @@ static void addDevicePasses(OpPassManager &manager, const Target &target, const 
     entries.addPass(createFuseAttention());
   // What gradients of attentions are read by is known.
   entries.addPass(createFuseBiasGradients());
+  entries.addPass(createFuseAdditions());
   // To write an element to memory takes a chip as long as some 80 instructions: an erf, done by each of three readers.
   FuseElementwiseOptions fusion;
   fusion.maxRepeated = 40;

@@ -87,11 +87,17 @@ drt_matmul_desc normalized(drt_matmul_desc desc) {
   return desc;
 }
 
+// What is added to the product lies at `addend`, with `accumulate`; elsewhere that is c.
+struct Operands {
+  const void *a, *b, *addend;
+  void *c;
+};
+
 class MatmulSite : public Prepared {
 public:
   /// `bias`: of the product, or where the sums of b's columns go (`sumsColumns`).
-  MatmulSite(Replica &replica, const drt_matmul_desc &given, const void *a, const void *b, const void *bias,
-             const void *c, bool sumsColumns = false)
+  MatmulSite(Replica &replica, const drt_matmul_desc &given, const Operands &operands, const void *bias,
+             bool sumsColumns = false)
       : desc_(normalized(given)), sumsColumns_(sumsColumns) {
     requireSupported(desc_);
     if (isEmpty())
@@ -112,40 +118,42 @@ public:
     b_ = layout(desc_.dtype, desc_.n, desc_.k, desc_.transpose_b, desc_.batch_stride_b);
     a_ = layout(desc_.dtype, desc_.k, desc_.m, desc_.transpose_a, desc_.batch_stride_a);
     c_ = layout(resultType(), desc_.n, desc_.m, false, desc_.m * desc_.n);
-    if (choose(replica, a, b, c))
+    if (choose(replica, operands))
       return;
     if (!sumsColumns_)
       throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(desc_.m) + " x " +
                   std::to_string(desc_.k) + " and " + std::to_string(desc_.k) + " x " + std::to_string(desc_.n));
-    sumApart(replica, a, b, bias, c);
+    sumApart(replica, operands, bias);
   }
 
-  void run(Replica &replica, const void *a, const void *b, const void *bias, void *c) {
+  void run(Replica &replica, const Operands &operands, const void *bias) {
     if (isEmpty())
-      return clear(replica, c);
+      return makeOfNothing(replica, operands);
     if (workspaceBytes_ > replica.workspaceBytes)
       throw Error("a matrix product was not prepared: an internal error of the runtime", 70);
     if (hasBiasPointer())
       set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, bias);
     if (!candidates_.empty())
-      chooseFastest(replica, a, b, c);
-    multiply(replica, a, b, c);
+      chooseFastest(replica, operands);
+    multiply(replica, operands);
     if (sums_) {
       void *ones = static_cast<char *>(replica.workspace) + onesAt_;
       check(driver().cuMemsetD16Async(addressOf(ones), one16(), static_cast<size_t>(desc_.k), replica.stream),
             "cuMemsetD16Async");
-      sums_->run(replica, ones, b, nullptr, const_cast<void *>(bias));
+      void *sums = const_cast<void *>(bias);
+      sums_->run(replica, {ones, operands.b, sums, sums}, nullptr);
     }
   }
 
 private:
-  void multiply(Replica &replica, const void *a, const void *b, void *c) {
+  void multiply(Replica &replica, const Operands &operands) {
     const float one = 1, added = desc_.accumulate ? 1 : 0;
     const double one64 = 1, added64 = added;
     check(cublasLt().cublasLtMatmul(Libraries::of(replica).cublasLt(), operation_.get(),
-                                    isDouble() ? static_cast<const void *>(&one64) : &one, b, b_.get(), a, a_.get(),
-                                    isDouble() ? static_cast<const void *>(&added64) : &added, c, c_.get(), c, c_.get(),
-                                    &algorithm_, replica.workspace, static_cast<size_t>(workspaceBytes_),
+                                    isDouble() ? static_cast<const void *>(&one64) : &one, operands.b, b_.get(),
+                                    operands.a, a_.get(), isDouble() ? static_cast<const void *>(&added64) : &added,
+                                    operands.addend, c_.get(), operands.c, c_.get(), &algorithm_, replica.workspace,
+                                    static_cast<size_t>(workspaceBytes_),
                                     reinterpret_cast<cudaStream_t>(replica.stream)),
           "cublasLtMatmul");
   }
@@ -154,17 +162,18 @@ private:
   uint16_t one16() const { return desc_.dtype == DRT_BF16 ? 0x3f80 : 0x3c00; }
 
   // Where the library does not sum beside a product: a row of ones times b.
-  void sumApart(Replica &replica, const void *a, const void *b, const void *sums, const void *c) {
+  void sumApart(Replica &replica, const Operands &operands, const void *bias) {
     drt_matmul_desc desc = desc_;
     desc.transpose_a = 0;
     desc.m = 1;
     // The workspace is aligned for whatever lies in it.
     const void *aligned = reinterpret_cast<const void *>(uintptr_t(256));
-    sums_ = std::make_unique<MatmulSite>(replica, desc, aligned, b, nullptr, sums);
+    void *sums = const_cast<void *>(bias);
+    sums_ = std::make_unique<MatmulSite>(replica, desc, Operands{aligned, operands.b, sums, sums}, nullptr);
     set(operation_.get(), CUBLASLT_MATMUL_DESC_EPILOGUE, static_cast<uint32_t>(epilogue()));
     const void *none = nullptr;
     set(operation_.get(), CUBLASLT_MATMUL_DESC_BIAS_POINTER, none);
-    if (!choose(replica, a, b, c))
+    if (!choose(replica, operands))
       throw Error("cuBLASLt has no algorithm for a product of " + std::to_string(desc_.m) + " x " +
                   std::to_string(desc_.k) + " and " + std::to_string(desc_.k) + " x " + std::to_string(desc_.n));
     onesAt_ = (std::max(mostTaken_, sums_->mostTaken_) + 255) / 256 * 256;
@@ -175,16 +184,19 @@ private:
   bool isDouble() const { return desc_.dtype == DRT_F64; }
   bool isEmpty() const { return desc_.batch * desc_.m * desc_.n * desc_.k == 0; }
 
-  // A sum of nothing.
-  void clear(Replica &replica, void *c) const {
+  // A sum of nothing, and what is added to it.
+  void makeOfNothing(Replica &replica, const Operands &operands) const {
     const int64_t count = desc_.batch * desc_.m * desc_.n;
-    if (count == 0 || (desc_.accumulate && !desc_.has_bias))
+    const auto bytes = static_cast<size_t>(count * dtypeSize(resultType()));
+    if (count == 0)
       return;
     if (desc_.has_bias)
       throw Error("a product over an axis of size 0 has a bias: leave the layer out");
-    check(
-        driver().cuMemsetD8Async(addressOf(c), 0, static_cast<size_t>(count * dtypeSize(resultType())), replica.stream),
-        "cuMemsetD8Async");
+    if (!desc_.accumulate)
+      check(driver().cuMemsetD8Async(addressOf(operands.c), 0, bytes, replica.stream), "cuMemsetD8Async");
+    else if (operands.addend != operands.c)
+      check(driver().cuMemcpyDtoDAsync(addressOf(operands.c), addressOf(operands.addend), bytes, replica.stream),
+            "cuMemcpyDtoDAsync");
   }
 
   cublasLtEpilogue_t epilogue() const {
@@ -214,17 +226,17 @@ private:
 
   // The heuristic's first, or with a tuning the fastest of the first few: each of its algorithms adds in one order.
   // False where it has none.
-  bool choose(Replica &replica, const void *a, const void *b, const void *c) {
-    if (replica.tuning && takeTuned(replica, a, b, c))
+  bool choose(Replica &replica, const Operands &operands) {
+    if (replica.tuning && takeTuned(replica, operands))
       return true;
     cublasLtMatmulPreference_t made = nullptr;
     check(cublasLt().cublasLtMatmulPreferenceCreate(&made), "cublasLtMatmulPreferenceCreate");
     const Preference preference(made);
     set(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, mostWorkspace);
-    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignmentOf(b));
-    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignmentOf(a));
-    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignmentOf(c));
-    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignmentOf(c));
+    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, alignmentOf(operands.b));
+    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES, alignmentOf(operands.a));
+    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, alignmentOf(operands.addend));
+    set(made, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES, alignmentOf(operands.c));
     constexpr int mostCandidates = 8;
     cublasLtMatmulHeuristicResult_t all[mostCandidates] = {};
     int count = 0;
@@ -255,7 +267,7 @@ private:
   }
 
   /// What an algorithm was chosen for: chip and library, and all that the library is told.
-  std::string keyOf(const Replica &replica, const void *a, const void *b, const void *c) const {
+  std::string keyOf(const Replica &replica, const Operands &operands) const {
     std::ostringstream key;
     key << replica.chip << ", cuBLASLt " << cuda::cublasLt().cublasLtGetVersion() << ": " << dtypeName(desc_.dtype)
         << ' ' << desc_.batch << " x " << desc_.m << " x " << desc_.k << " x " << desc_.n;
@@ -266,14 +278,14 @@ private:
           std::pair(" float32", desc_.widens != 0),
           std::pair(" tf32", desc_.dtype == DRT_F32 && desc_.precision == DRT_PRECISION_TF32)})
       key << (holds ? what : "");
-    key << " strides " << desc_.batch_stride_a << ' ' << desc_.batch_stride_b << " aligned " << alignmentOf(a) << ' '
-        << alignmentOf(b) << ' ' << alignmentOf(c);
+    key << " strides " << desc_.batch_stride_a << ' ' << desc_.batch_stride_b << " aligned " << alignmentOf(operands.a)
+        << ' ' << alignmentOf(operands.b) << ' ' << std::min(alignmentOf(operands.addend), alignmentOf(operands.c));
     return key.str();
   }
 
   /// Whether an earlier run has chosen, and the library still takes it.
-  bool takeTuned(Replica &replica, const void *a, const void *b, const void *c) {
-    const std::optional<TunedMatmul> kept = replica.tuning->find(keyOf(replica, a, b, c));
+  bool takeTuned(Replica &replica, const Operands &operands) {
+    const std::optional<TunedMatmul> kept = replica.tuning->find(keyOf(replica, operands));
     cublasLtMatmulHeuristicResult_t result = {};
     if (!kept ||
         cublasLt().cublasLtMatmulAlgoCheck(Libraries::of(replica).cublasLt(), operation_.get(), b_.get(), a_.get(),
@@ -285,17 +297,17 @@ private:
   }
 
   /// In the rehearsal: what is computed there is not kept.
-  void chooseFastest(Replica &replica, const void *a, const void *b, void *c) {
+  void chooseFastest(Replica &replica, const Operands &operands) {
     constexpr int times = 5;
     const Event begin = Event::make(/*timing=*/true), end = Event::make(/*timing=*/true);
     TunedMatmul best;
     float heuristicUs = 0;
     for (const Candidate &candidate : candidates_) {
       take(replica, candidate.algorithm, candidate.workspace);
-      multiply(replica, a, b, c); // loads its kernels
+      multiply(replica, operands); // loads its kernels
       record(begin, replica.stream);
       for (int i = 0; i < times; ++i)
-        multiply(replica, a, b, c);
+        multiply(replica, operands);
       record(end, replica.stream);
       check(driver().cuEventSynchronize(end.get()), "cuEventSynchronize");
       float ms = 0;
@@ -310,7 +322,7 @@ private:
     best.heuristicUs = heuristicUs;
     candidates_.clear();
     take(replica, best.algorithm, best.workspace);
-    replica.tuning->keep(keyOf(replica, a, b, c), best);
+    replica.tuning->keep(keyOf(replica, operands), best);
   }
 
   struct Candidate {
@@ -335,13 +347,29 @@ private:
 
 using namespace drt::cuda;
 
+namespace {
+
+void runSite(Replica &replica, int32_t primitive, const drt_matmul_desc &desc, const Operands &operands,
+             const void *bias, bool sumsColumns = false) {
+  auto &site = replica.callSites.get<MatmulSite>(
+      primitive, [&] { return std::make_unique<MatmulSite>(replica, desc, operands, bias, sumsColumns); });
+  if (!replica.preparing)
+    site.run(replica, operands, bias);
+}
+
+} // namespace
+
 extern "C" void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a,
                            const void *b, const void *bias, void *c) {
+  guarded(replica, [&](Replica &owner) { runSite(owner, primitive, *desc, {a, b, c, c}, bias); });
+}
+
+extern "C" void drt_matmul_add(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a,
+                               const void *b, const void *bias, const void *addend, void *c) {
   guarded(replica, [&](Replica &owner) {
-    auto &site = owner.callSites.get<MatmulSite>(
-        primitive, [&] { return std::make_unique<MatmulSite>(owner, *desc, a, b, bias, c); });
-    if (!owner.preparing)
-      site.run(owner, a, b, bias, c);
+    if (!desc->accumulate)
+      throw drt::Error("a product that nothing is added to: an internal error of the compiler", 70);
+    runSite(owner, primitive, *desc, {a, b, addend, c}, bias);
   });
 }
 
@@ -351,10 +379,6 @@ extern "C" void drt_matmul_bias_grad(drt_replica *replica, int32_t primitive, co
     const bool narrow = desc->dtype == DRT_F16 || desc->dtype == DRT_BF16;
     if (!narrow || !desc->widens || desc->batch != 1 || desc->m * desc->n * desc->k == 0)
       throw drt::Error("a bias's gradient beside a product of this kind: an internal error of the compiler", 70);
-    auto &site = owner.callSites.get<MatmulSite>(primitive, [&] {
-      return std::make_unique<MatmulSite>(owner, *desc, a, b, bias_grad, c, /*sumsColumns=*/true);
-    });
-    if (!owner.preparing)
-      site.run(owner, a, b, bias_grad, c);
+    runSite(owner, primitive, *desc, {a, b, c, c}, bias_grad, /*sumsColumns=*/true);
   });
 }

@@ -6,10 +6,9 @@
 
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
-#include "mlir/IR/Matchers.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/kernels/Sums.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;
@@ -20,33 +19,6 @@ namespace distc {
 #include "passes/lower/Passes.h.inc"
 
 namespace {
-
-/// The sum of all inputs, element by element, and nothing else; 0 may be among the terms, as what a loop's sum began
-/// with.
-bool isSum(linalg::GenericOp generic) {
-  if (generic.getNumDpsInits() != 1 || generic.getNumDpsInputs() == 0 ||
-      generic.getNumLoops() != generic.getNumParallelLoops())
-    return false;
-  for (AffineMap map : generic.getIndexingMapsArray())
-    if (!map.isIdentity())
-      return false;
-  Block &body = generic.getRegion().front();
-  if (!body.getArguments().back().use_empty())
-    return false;
-  for (BlockArgument input : body.getArguments().drop_back())
-    if (!input.hasOneUse())
-      return false;
-  for (Operation &op : body.without_terminator()) {
-    if (llvm::isa<arith::AddFOp>(op) ? !op.hasOneUse() : !matchPattern(&op, m_AnyZeroFloat()))
-      return false;
-  }
-  return !matchPattern(body.getTerminator()->getOperand(0), m_Constant());
-}
-
-linalg::GenericOp getSum(Value value) {
-  auto generic = value.getDefiningOp<linalg::GenericOp>();
-  return generic && isSum(generic) ? generic : linalg::GenericOp();
-}
 
 /// A product that can be a term: of a transposed matrix and another one, as gradients of matrices are.
 drt::MatmulOp getTerm(Value value) {
@@ -61,7 +33,6 @@ drt::MatmulOp getTerm(Value value) {
 
 struct SumContractions : impl::SumContractionsBase<SumContractions> {
   void runOnOperation() override {
-    // A sum that only another one reads is part of that.
     SmallVector<linalg::GenericOp> whole;
     for (auto generic : getOperation().getBody().front().getOps<linalg::GenericOp>())
       if (isSum(generic) && !isPartOfSum(generic))
@@ -71,31 +42,15 @@ struct SumContractions : impl::SumContractionsBase<SumContractions> {
   }
 
 private:
-  static bool isPartOfSum(linalg::GenericOp generic) {
-    if (!generic.getResult(0).hasOneUse())
-      return false;
-    auto user = llvm::dyn_cast<linalg::GenericOp>(*generic.getResult(0).user_begin());
-    return user && isSum(user);
-  }
-
   void sumUp(linalg::GenericOp root) {
-    // In their order.
-    SmallVector<Value> stack = {root.getResult(0)}, rest;
-    SmallVector<Operation *> sums;
+    const SumTerms all(root);
+    SmallVector<Value> rest;
     llvm::MapVector<std::pair<Type, Type>, SmallVector<drt::MatmulOp>> products;
-    while (!stack.empty()) {
-      Value value = stack.pop_back_val();
-      linalg::GenericOp sum = getSum(value);
-      if (sum && (sum == root || value.hasOneUse())) {
-        sums.push_back(sum);
-        for (Value input : llvm::reverse(sum.getInputs()))
-          stack.push_back(input);
-      } else if (drt::MatmulOp term = getTerm(value)) {
+    for (Value value : all.terms)
+      if (drt::MatmulOp term = getTerm(value))
         products[{term.getA().getType(), term.getB().getType()}].push_back(term);
-      } else {
+      else
         rest.push_back(value);
-      }
-    }
     if (llvm::none_of(products, [](auto &terms) { return terms.second.size() > 1; }))
       return;
     OpBuilder builder(root);
@@ -117,25 +72,12 @@ private:
     }
     Value whole = rest.front();
     for (Value term : llvm::ArrayRef(rest).drop_front())
-      whole = add(builder, root.getLoc(), whole, term);
+      whole = createSum(builder, root.getLoc(), whole, term);
     root.getResult(0).replaceAllUsesWith(whole);
-    for (Operation *op : sums) // users first
+    for (linalg::GenericOp op : all.sums)
       op->erase();
     for (Operation *op : replaced)
       op->erase();
-  }
-
-  static Value add(OpBuilder &builder, Location loc, Value x, Value y) {
-    auto type = llvm::cast<RankedTensorType>(x.getType());
-    const SmallVector<AffineMap> maps(3, builder.getMultiDimIdentityMap(type.getRank()));
-    const SmallVector<utils::IteratorType> loops(type.getRank(), utils::IteratorType::parallel);
-    Value empty = tensor::EmptyOp::create(builder, loc, type.getShape(), type.getElementType());
-    return linalg::GenericOp::create(builder, loc, type, ValueRange{x, y}, empty, maps, loops,
-                                     [](OpBuilder &body, Location at, ValueRange elements) {
-                                       Value sum = arith::AddFOp::create(body, at, elements[0], elements[1]);
-                                       linalg::YieldOp::create(body, at, sum);
-                                     })
-        .getResult(0);
   }
 };
 

@@ -58,6 +58,13 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
                                    matmul.getBias() ? address(matmul.getBias()) : null(), address(matmul.getResult())});
         return success();
       })
+      .Case([&](drt::MatmulAddOp matmul) {
+        callRuntime("drt_matmul_add", {number32(program.sites.primitives++),
+                                       symbolAddress(describeMatmulAdd(program.tables, matmul)), address(matmul.getA()),
+                                       address(matmul.getB()), matmul.getBias() ? address(matmul.getBias()) : null(),
+                                       address(matmul.getAddend()), address(matmul.getResult())});
+        return success();
+      })
       .Case([&](drt::MatmulBiasGradOp matmul) {
         callRuntime("drt_matmul_bias_grad",
                     {number32(program.sites.primitives++),

@@ -67,16 +67,26 @@ Attribute describeRows(ConstantTables &tables, Value indices, int64_t depth, Arr
   return tables.structure(fields);
 }
 
-} // namespace
-
-FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
+// Of drt.matmul and drt.matmul_add.
+template <class Matmul>
+FlatSymbolRefAttr describeMatmul(ConstantTables &tables, Matmul op, uint32_t epilogue, int32_t accumulate) {
   RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB()), c = typeOf(op.getResult());
   ArrayRef<int64_t> shapeA = a.getShape().take_back(2), shapeC = c.getShape().take_back(2);
   return describe<drt_matmul_desc>(tables, {getDtype(a.getElementType()), op.getTransposeA(), op.getTransposeB(),
-                                            op.getBias() != nullptr, static_cast<int32_t>(op.getEpilogue()),
-                                            /*accumulate=*/0, product(c.getShape().drop_back(2)), shapeC[0], shapeC[1],
+                                            op.getBias() != nullptr, static_cast<int32_t>(epilogue), accumulate,
+                                            product(c.getShape().drop_back(2)), shapeC[0], shapeC[1],
                                             shapeA[op.getTransposeA() ? 0 : 1], getBatchStride(a), getBatchStride(b),
                                             getPrecision(op), a.getElementType() != c.getElementType()});
+}
+
+} // namespace
+
+FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
+  return describeMatmul(tables, op, op.getEpilogue(), /*accumulate=*/0);
+}
+
+FlatSymbolRefAttr describeMatmulAdd(ConstantTables &tables, drt::MatmulAddOp op) {
+  return describeMatmul(tables, op, DRT_EPILOGUE_NONE, /*accumulate=*/1);
 }
 
 FlatSymbolRefAttr describeMatmulBiasGrad(ConstantTables &tables, drt::MatmulBiasGradOp op) {

@@ -14,6 +14,7 @@ namespace distc {
 /// The address of the constant descriptor (drt_matmul_desc, ...) of a library call. Fails with a diagnostic at the
 /// operation.
 mlir::FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op);
+mlir::FlatSymbolRefAttr describeMatmulAdd(ConstantTables &tables, drt::MatmulAddOp op);
 mlir::FlatSymbolRefAttr describeMatmulBiasGrad(ConstantTables &tables, drt::MatmulBiasGradOp op);
 mlir::FlatSymbolRefAttr describeMatmulSum(ConstantTables &tables, drt::MatmulSumOp op);
 mlir::FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op);

@@ -436,6 +436,11 @@ typedef struct drt_matmul_desc {
 void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b,
                 const void *bias, void *c);
 
+// On devices: c = op(a) * op(b) + addend + bias, where the addend is of c's type and shape, and may lie where c does.
+// desc: `accumulate`, without epilogue.
+void drt_matmul_add(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b,
+                    const void *bias, const void *addend, void *c);
+
 // On devices: c = a^T * b, and bias_grad[n] the sums of b's columns, both float32: the gradients of a layer's matrix
 // and of its bias. desc: F16 or BF16, a transposed and b not, `widens`, without bias, epilogue, accumulation or a batch
 // axis.

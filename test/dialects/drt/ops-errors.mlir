@@ -553,3 +553,23 @@ drt.entry "step" {
   // expected-error @below {{makes 'tensor<4x2xf32>' and 'tensor<2xf32>' of 'tensor<8x4xf32>' and 'tensor<8x2xf32>'}}
   %0:2 = drt.matmul_bias_grad %x, %g : (tensor<8x4xf32>, tensor<8x2xf32>) -> (tensor<4x2xf32>, tensor<2xf32>)
 }
+
+// -----
+
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<8x4xf32>
+  %w = drt.feed {name = "w"} : () -> tensor<4x2xf32>
+  %r = drt.feed {name = "r"} : () -> tensor<2xf32>
+  // expected-error @below {{'tensor<2xf32>'}}
+  %0 = drt.matmul_add %x, %w, %r : (tensor<8x4xf32>, tensor<4x2xf32>, tensor<2xf32>) -> tensor<8x2xf32>
+}
+
+// -----
+
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<8x4xf32>
+  %w = drt.feed {name = "w"} : () -> tensor<3x2xf32>
+  %r = drt.feed {name = "r"} : () -> tensor<8x2xf32>
+  // expected-error @below {{'drt.matmul_add' op}}
+  %0 = drt.matmul_add %x, %w, %r : (tensor<8x4xf32>, tensor<3x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
+}

@@ -126,6 +126,42 @@ TEST_CASE("products of float16 and bfloat16, into float32 or their own type", "[
   }
 }
 
+TEST_CASE("what is added to a product lies elsewhere than the sum, or there", "[matmul]") {
+  Random random(9);
+  for (int trial = 0; trial < 40; ++trial) {
+    drt_matmul_desc d = randomProduct(random);
+    d.epilogue = DRT_EPILOGUE_NONE, d.accumulate = 1;
+    if (trial % 2)
+      d.batch = random.integer(2, 4);
+    if (trial % 10 == 0) // the addend alone
+      d.k = d.batch_stride_a = d.batch_stride_b = 0, d.has_bias = 0;
+    Operands<float> operands(d, random);
+    // What each run adds to is the same.
+    drt_matmul_desc product = d;
+    product.accumulate = 0;
+    Operands<float> alone = operands;
+    alone.compute(product);
+    if (d.k == 0)
+      std::fill(alone.expected.begin(), alone.expected.end(), 0.0f);
+    for (size_t i = 0; i < alone.expected.size(); ++i)
+      alone.expected[i] += operands.c[i];
+    operands.a.resize(std::max<size_t>(operands.a.size(), 1)),
+        operands.b.resize(std::max<size_t>(operands.b.size(), 1));
+    Calls calls;
+    auto a = calls.array(operands.a), b = calls.array(operands.b), bias = calls.array(operands.bias),
+         addend = calls.array(operands.c), c = calls.array(unwritten(d.batch * d.m * d.n)),
+         both = calls.array(operands.c);
+    const void *added = d.has_bias ? bias.data() : nullptr;
+    REQUIRE(calls.run([&](drt_replica *replica) {
+      drt_matmul_add(replica, 0, &d, a.data(), b.data(), added, addend.data(), c.data());
+      drt_matmul_add(replica, 1, &d, a.data(), b.data(), added, both.data(), both.data());
+    }) == "");
+    requireSame(c.read(), alone.expected);
+    requireSame(addend.read(), operands.c);
+    requireSame(both.read(), operands.expected);
+  }
+}
+
 TEST_CASE("a bias's gradient beside a product", "[matmul]") {
   Random random(8);
   for (int trial = 0; trial < 24; ++trial) {
