@@ -591,6 +591,7 @@ def FuseRows : Pass<"drt-fuse-rows", "::distc::drt::EntryOp"> {
     For GPUs, behind `drt-fuse-elementwise`. A group has a reduction of rows, and operations that need of each other's results their own row alone
     (through reshapes too). Its operations get the group's number as `drt.rows`; `drt-outline-kernels` makes one kernel of them, in the place of the
     first, with a `memref.alloc` for each value that only the kernel uses. What the others need from outside moves there, where that changes nothing.
+    Sums of columns, in parts of equally many rows, join a group that reads or makes the same rows: a part is a block's.
 
     ```mlir
     %max = linalg.generic {iterator_types = ["parallel", "reduction"]} ins(%x) ...

@@ -12,6 +12,7 @@
 #include "passes/lower/gpu/Hoist.h"
 #include "passes/lower/gpu/Reduction.h"
 #include "passes/lower/gpu/RowForm.h"
+#include "passes/lower/kernels/Reshapes.h"
 
 #include <set>
 
@@ -29,11 +30,17 @@ using namespace schedule;
 /// Of one row: its values must fit into a block's shared memory.
 constexpr int64_t kMaxRowBytes = 40 * 1024;
 
+/// Blocks that are enough for a chip: sums of columns in fewer parts stay kernels of their own.
+constexpr int64_t kFewestParts = 128;
+/// A row that whole warps read.
+constexpr int64_t kFewestColumns = 128;
+
 /// Operations over the same rows, in order; they become one launch in the place of the first.
 struct RowGroup {
   RowForm form;
   SmallVector<linalg::GenericOp> ops;
   int64_t rowBytes = 0;
+  int64_t parts = 0; // that columns are summed by; 0: none are
 
   bool makes(Value value) const {
     auto op = getReshaped(value).getDefiningOp<linalg::GenericOp>();
@@ -41,6 +48,23 @@ struct RowGroup {
   }
   bool hasReduction() const {
     return llvm::any_of(ops, [](linalg::GenericOp op) { return op.getNumReductionLoops() > 0; });
+  }
+  /// What it reads and makes of whole rows.
+  SetVector<Value> getRows() {
+    SetVector<Value> rows;
+    for (linalg::GenericOp op : ops) {
+      if (form.getColumnParts(op))
+        continue;
+      for (OpOperand &operand : op->getOpOperands()) {
+        Value value = operand.get();
+        if (op.isDpsInit(&operand))
+          value = op.getTiedOpResult(&operand);
+        auto type = dyn_cast<RankedTensorType>(value.getType());
+        if (type && type.getNumElements() == form.rows * form.columns)
+          rows.insert(getReshaped(value));
+      }
+    }
+    return rows;
   }
 };
 
@@ -115,6 +139,23 @@ public:
     }
   }
 
+  /// What sums columns of what a group reads or makes anyway joins it.
+  void addColumnSums(Block &block) {
+    llvm::DenseMap<Value, SmallVector<size_t, 1>> readers; // by whole rows
+    for (auto [number, group] : llvm::enumerate(groups))
+      if (group.hasReduction())
+        for (Value value : group.getRows())
+          readers[value].push_back(number);
+    for (auto op : llvm::make_early_inc_range(block.getOps<linalg::GenericOp>())) {
+      if (op.getNumReductionLoops() == 0 || groupOf.contains(op))
+        continue;
+      for (OpOperand *input : op.getDpsInputOperands())
+        if (auto found = readers.find(getReshaped(input->get())); found != readers.end())
+          if (llvm::any_of(found->second, [&](size_t number) { return joinColumns(op, groups[number]); }))
+            break;
+    }
+  }
+
   /// Marks the operations of a group with its number.
   void mark() {
     int64_t number = 0;
@@ -144,6 +185,80 @@ private:
     return true;
   }
 
+  bool joinColumns(linalg::GenericOp op, RowGroup &group) {
+    std::optional<int64_t> parts = group.form.getColumnParts(op);
+    if (!parts || *parts < kFewestParts || (group.parts && group.parts != *parts) ||
+        group.form.columns < kFewestColumns || !Reduction::match(op))
+      return false;
+    for (OpOperand &operand : op->getOpOperands())
+      if (group.makes(operand.get()) && !group.form.isOwnRow(operand))
+        return false;
+    bool readsByIndex = false;
+    op->walk([&](tensor::ExtractOp) { readsByIndex = true; });
+    // All lies in registers, from row to row.
+    llvm::SetVector<Value> rows = group.getRows();
+    int64_t sums = op->getNumResults();
+    for (linalg::GenericOp other : group.ops)
+      sums += group.form.getColumnParts(other) ? other->getNumResults() : 0;
+    for (OpOperand *input : op.getDpsInputOperands())
+      if (isa<RankedTensorType>(input->get().getType()) && !group.form.isPerRow(input->get()) &&
+          group.form.isOwnRow(*input))
+        rows.insert(getReshaped(input->get()));
+    const RowThreads threads(group.form);
+    if (readsByIndex || !threads.holds(static_cast<int64_t>(rows.size()) + sums, threads.group))
+      return false;
+    if (!moveTo(op, group))
+      return false;
+    group.ops.push_back(op);
+    group.parts = *parts;
+    groupOf[op] = &group - groups.data();
+    return true;
+  }
+
+  /// To the group's place, if what is read and made there allows it.
+  static bool moveTo(linalg::GenericOp op, RowGroup &group) {
+    linalg::GenericOp *first =
+        llvm::min_element(group.ops, [](linalg::GenericOp x, linalg::GenericOp y) { return x->isBeforeInBlock(y); });
+    const SetVector<Value> used = getUsed(op);
+    if ((*first)->isBeforeInBlock(op)) {
+      Hoist hoist(*first);
+      auto isOutside = [&](Value value) { return !group.makes(value); };
+      if (!llvm::all_of(used, [&](Value value) { return !isOutside(value) || hoist.isPossible(value); }))
+        return false;
+      for (Value value : used)
+        if (isOutside(value))
+          hoist.move(value);
+      return true;
+    }
+    return waitFor(*first, op, group);
+  }
+
+  /// It waits for the group, and so does what is made of it alone.
+  static bool waitFor(linalg::GenericOp first, linalg::GenericOp op, RowGroup &group) {
+    llvm::SetVector<Operation *> waiting;
+    waiting.insert(op);
+    for (size_t i = 0; i < waiting.size(); ++i) { // grows
+      for (Operation *user : waiting[i]->getUsers()) {
+        Operation *there = op->getBlock()->findAncestorOpInBlock(*user);
+        if (!there || llvm::is_contained(group.ops, there))
+          return false;
+        if (there->isBeforeInBlock(first) && !isa<linalg::GenericOp>(there) && !isReshape(there))
+          return false;
+        if (there->isBeforeInBlock(first))
+          waiting.insert(there);
+      }
+    }
+    for (Operation *one : waiting)
+      for (Value value : isReshape(one) ? SetVector<Value>() : getUsed(cast<linalg::GenericOp>(one)))
+        if (isa_and_nonnull<drt::ReadOp>(getReshaped(value).getDefiningOp()))
+          return false; // it would be read later
+    SmallVector<Operation *> inOrder(waiting.begin(), waiting.end());
+    llvm::sort(inOrder, [](Operation *x, Operation *y) { return x->isBeforeInBlock(y); });
+    for (Operation *one : inOrder)
+      one->moveBefore(first);
+    return true;
+  }
+
   std::vector<RowGroup> groups;
   llvm::DenseMap<Operation *, size_t> groupOf;
 };
@@ -153,6 +268,7 @@ struct FuseRows : impl::FuseRowsBase<FuseRows> {
     RowGrouping grouping;
     for (auto op : llvm::make_early_inc_range(getOperation().getBody().front().getOps<linalg::GenericOp>()))
       grouping.add(op);
+    grouping.addColumnSums(getOperation().getBody().front());
     grouping.mark();
   }
 };

@@ -23,12 +23,22 @@ constexpr int64_t kExchangeBytes = 4 * 1024;
 
 bool isInside(Value buffer) { return getReshaped(buffer).getDefiningOp<memref::AllocOp>() != nullptr; }
 
-/// The rows of the first reduction are those of all.
+/// The rows of the first reduction along rows are those of all.
 std::optional<RowForm> getForm(Kernel &kernel) {
   for (auto [op, space] : llvm::zip(kernel.ops, kernel.spaces))
-    if (succeeded(space) && op.getNumReductionLoops() > 0)
+    if (succeeded(space) && reducesRows(op))
       return RowForm{space->getParallelSize(), space->getReductionSize()};
   return std::nullopt;
+}
+
+/// What sums of columns are written to.
+llvm::SetVector<Value> getColumnSums(Kernel &kernel, const RowForm &form) {
+  llvm::SetVector<Value> sums;
+  for (linalg::LinalgOp op : kernel.ops)
+    if (form.getColumnParts(op))
+      for (Value result : op.getDpsInits())
+        sums.insert(getReshaped(result));
+  return sums;
 }
 
 /// Reads of what the kernel makes, at computed places of the row.
@@ -43,10 +53,12 @@ SmallVector<memref::LoadOp> getReadsOfMade(linalg::LinalgOp op, const llvm::SetV
 
 bool fits(linalg::LinalgOp op, const RowForm &form, Kernel &kernel, const llvm::SetVector<Value> &made) {
   std::optional<RowForm::Kind> kind = form.getKind(op);
-  if (!kind || (*kind == RowForm::Kind::Reduction && !Reduction::match(op)))
+  const bool sumsColumns = !kind && form.getColumnParts(op);
+  if ((!kind && !sumsColumns) || ((sumsColumns || *kind == RowForm::Kind::Reduction) && !Reduction::match(op)))
     return false;
   for (OpOperand &operand : op->getOpOperands())
-    if (made.contains(getReshaped(operand.get())) && !form.isOwnRow(operand))
+    if (made.contains(getReshaped(operand.get())) && !form.isOwnRow(operand) &&
+        !(sumsColumns && op.isDpsInit(&operand)))
       return false;
   for (memref::LoadOp load : getReadsOfMade(op, made))
     if (!form.isOwnRow(op, load.getMemRef(), load.getIndices()))
@@ -65,15 +77,18 @@ struct RowLayout {
   /// What only the kernel uses of whole rows and lies in shared memory, where each thread reads what it wrote itself,
   /// or what others wrote.
   llvm::SetVector<Value> shared;
+  /// Where columns are summed too: parts of the rows, each a block's, whose threads keep their sums in registers from
+  /// row to row. 0 elsewhere, where a group of threads has one row.
+  int64_t parts = 0;
 
-  static constexpr int64_t kHeldElements = 8, kMinThreads = 128, kMaxThreads = 1024;
-  /// A multiprocessor's, which the threads of a block share; a thread's for elements, where others are left for
-  /// addresses and what is computed of them. More would be spilled.
-  static constexpr int64_t kBlockRegisters = 65536, kMaxRegisters = 160, kOtherRegisters = 24;
+  /// Of a block that has a part of the rows.
+  static constexpr int64_t kMaxPartThreads = 512;
 
   RowLayout(Kernel &kernel, const RowForm &form) {
-    const llvm::SetVector<Value> made = kernel.getWritten();
-    llvm::SetVector<Value> rows(made), indexed;
+    const llvm::SetVector<Value> sums = getColumnSums(kernel, form);
+    llvm::SetVector<Value> made = kernel.getWritten(), indexed;
+    made.remove_if([&](Value buffer) { return sums.contains(buffer); });
+    llvm::SetVector<Value> rows(made);
     for (linalg::LinalgOp op : kernel.ops) {
       for (OpOperand *input : op.getDpsInputOperands())
         rows.insert(getReshaped(input->get()));
@@ -81,34 +96,57 @@ struct RowLayout {
         indexed.insert(getReshaped(load.getMemRef()));
     }
     rows.remove_if([&](Value buffer) { return !isa<MemRefType>(buffer.getType()) || form.isPerRow(buffer); });
-    vector = form.columns % 4 == 0 ? 4 : 1;
-    group = std::max<int64_t>(kWarp, llvm::PowerOf2Ceil(llvm::divideCeil(form.columns, kHeldElements)));
-    if (int64_t vectors = llvm::PowerOf2Ceil(form.columns / vector); vectors < kWarp)
-      group = vectors;
-    // A vocabulary's row takes all threads of a block, which then hold more of it each.
-    group = std::min(group, kMaxThreads);
-    held = llvm::divideCeil(form.columns, group * vector) * vector;
-    if (held * static_cast<int64_t>(rows.size()) >
-        std::min(kMaxRegisters, kBlockRegisters / std::max(group, kMinThreads) - kOtherRegisters)) {
-      vector = 1;
-      held = 0;
+    const RowThreads ofRow(form);
+    const auto values = static_cast<int64_t>(rows.size() + sums.size());
+    group = ofRow.group;
+    if (ofRow.holds(values, group)) {
+      vector = ofRow.vector;
+      held = ofRow.held;
+    } else {
       group = form.columns <= kWarpRow ? std::min<int64_t>(kWarp, llvm::PowerOf2Ceil(form.columns))
               : form.columns <= 4096   ? 256
                                        : 512;
     }
-    threads = group <= kWarp ? kMinThreads : group;
+    threads = group <= kWarp ? RowThreads::kMinThreads : group;
     for (Value buffer : made)
       if (isInside(buffer) && !form.isPerRow(buffer) && (held == 0 || indexed.contains(buffer)))
         shared.insert(buffer);
+    if (!sums.empty())
+      layParts(kernel, form, ofRow, values, sums);
     // A block that has several rows has fewer where they do not fit.
-    while (isOfWarps() && threads > kWarp && threads / group * getRowBytes(form) > kSharedBytes - kExchangeBytes)
+    while (!parts && isOfWarps() && threads > kWarp &&
+           threads / group * getRowBytes(form) > kSharedBytes - kExchangeBytes)
       threads /= 2;
   }
 
   bool isOfWarps() const { return group <= kWarp; }
-  bool fits(const RowForm &form) const { return getRowBytes(form) <= kSharedBytes - kExchangeBytes; }
+  bool fits(const RowForm &form) const {
+    return getRowBytes(form) <= kSharedBytes - kExchangeBytes && (!parts || held > 0);
+  }
 
 private:
+  /// As many groups as share a part's rows evenly, and fit.
+  void layParts(Kernel &kernel, const RowForm &form, const RowThreads &ofRow, int64_t values,
+                const llvm::SetVector<Value> &sums) {
+    for (linalg::LinalgOp op : kernel.ops) {
+      const std::optional<int64_t> own = form.getColumnParts(op);
+      if (own && parts && *own != parts)
+        held = 0; // no block has all
+      parts = own.value_or(parts);
+    }
+    int64_t sumBytes = 0;
+    for (Value sum : sums)
+      sumBytes += form.columns * llvm::divideCeil(cast<MemRefType>(sum.getType()).getElementTypeBitWidth(), 8);
+    int64_t groups = 1;
+    for (int64_t more = 2; more * group <= kMaxPartThreads; more *= 2)
+      if (form.rows / parts % more == 0 && ofRow.holds(values, more * group) &&
+          more * getRowBytes(form) + (more - 1) * sumBytes <= kSharedBytes - kExchangeBytes)
+        groups = more;
+    threads = groups * group;
+    if (group < kWarp)
+      held = 0;
+  }
+
   /// Bytes of one row that lie in shared memory.
   int64_t getRowBytes(const RowForm &form) const {
     int64_t bytes = 0;
@@ -126,15 +164,16 @@ public:
 
   void write() {
     const auto [threads, group] = std::pair(layout.threads, layout.group);
-    int64_t groups = threads / group;
-    w.setLaunch(llvm::divideCeil(form.rows, groups), threads);
-    Value ofBlock = w.div(w.getThread(), group);
-    row = groups == 1 ? w.getBlock() : w.add(w.mul(w.getBlock(), groups), ofBlock);
+    groups = threads / group;
+    w.setLaunch(layout.parts ? layout.parts : llvm::divideCeil(form.rows, groups), threads);
+    ofBlock = w.div(w.getThread(), group);
+    if (!layout.parts)
+      row = groups == 1 ? w.getBlock() : w.add(w.mul(w.getBlock(), groups), ofBlock);
     lane = groups == 1 && group == threads ? w.getThread() : w.rem(w.getThread(), group);
     begin = w.mul(ofBlock, form.columns);
     end = w.number(form.columns);
     // All threads stay for the exchange: a group behind the last row has a row without elements.
-    if (form.rows % groups) {
+    if (!layout.parts && form.rows % groups) {
       inside = w.less(row, form.rows);
       row = w.select(inside, row, w.number(0));
       end = w.select(inside, end, w.number(0));
@@ -143,11 +182,124 @@ public:
       shared[buffer] = w.addShared({groups * form.columns}, cast<MemRefType>(buffer.getType()).getElementType());
     findColumns();
     w.readElsewhere = [this](memref::LoadOp load) { return readMade(load); };
+    if (layout.parts)
+      return writePart();
     for (linalg::LinalgOp op : kernel.ops)
       writeOp(op);
   }
 
 private:
+  /// A block's groups go through the rows of its part together, as many at a time as there are groups.
+  void writePart() {
+    const int64_t rows = form.rows / layout.parts;
+    KernelWriter::Values identities;
+    for (linalg::LinalgOp op : kernel.ops)
+      if (form.getColumnParts(op))
+        for (int64_t slot = 0; slot < layout.held; ++slot)
+          llvm::append_range(identities, Reduction::match(op)->getIdentities(w));
+    KernelWriter::Values sums =
+        w.loop(w.number(0), w.number(rows), groups, identities, [&](Value first, ValueRange soFar) {
+          row = w.add(w.add(w.mul(w.getBlock(), rows), first), ofBlock);
+          KernelWriter::Values next;
+          for (linalg::LinalgOp op : kernel.ops)
+            if (form.getColumnParts(op))
+              llvm::append_range(next, addColumns(op, soFar.slice(next.size(), layout.held * op.getNumDpsInits())));
+            else
+              writeOp(op);
+          // What was exchanged is read before the next row's is.
+          if (!layout.isOfWarps() || !layout.shared.empty())
+            w.barrier();
+          return next;
+        });
+    joinGroups(sums);
+  }
+
+  /// The row's elements joined to the sums, by slot.
+  KernelWriter::Values addColumns(linalg::LinalgOp op, ValueRange sums) {
+    const unsigned results = op.getNumDpsInits();
+    KernelWriter::Values next;
+    for (auto [slot, at] : llvm::enumerate(columns)) {
+      ValueRange before = sums.slice(slot * results, results);
+      for (auto [sum, joined] : llvm::zip(before, step(op, at.first, before, slot)))
+        next.push_back(at.second ? w.select(at.second, joined, sum) : joined);
+    }
+    return next;
+  }
+
+  /// The first group joins what the others have found, in their order, and stores it.
+  void joinGroups(ValueRange sums) {
+    KernelWriter::Values memories;
+    if (groups > 1) {
+      for (linalg::LinalgOp op : kernel.ops)
+        if (form.getColumnParts(op))
+          for (Value result : op.getDpsInits())
+            memories.push_back(
+                w.addShared({(groups - 1) * form.columns}, cast<MemRefType>(result.getType()).getElementType()));
+      Value isLater = arith::CmpIOp::create(w.b, arith::CmpIPredicate::uge, ofBlock, w.number(1));
+      w.when(isLater, [&] {
+        Value before = w.mul(arith::SubIOp::create(w.b, ofBlock, w.number(1)), form.columns);
+        forEachSum([&](linalg::LinalgOp, unsigned, Value column, Value isElement, size_t memory, size_t number) {
+          w.when(isElement, [&] {
+            memref::StoreOp::create(w.b, sums[number], memories[memory], w.toIndex(w.add(before, column)));
+          });
+        });
+      });
+      w.barrier();
+    }
+    w.when(groups > 1 ? w.equal(ofBlock, 0) : Value(), [&] {
+      KernelWriter::Values whole(sums);
+      if (groups > 1)
+        whole = w.loop(w.number(0), w.number(groups - 1), 1, whole, [&](Value other, ValueRange soFar) {
+          KernelWriter::Values joined(soFar);
+          Value before = w.mul(other, form.columns);
+          forEachSum([&](linalg::LinalgOp op, unsigned result, Value column, Value, size_t memory, size_t number) {
+            Value found = memref::LoadOp::create(w.b, memories[memory], w.toIndex(w.add(before, column)));
+            joined[number] = Reduction::match(op)->join(w, result, soFar[number], found);
+          });
+          return joined;
+        });
+      forEachSum([&](linalg::LinalgOp op, unsigned result, Value column, Value isElement, size_t, size_t number) {
+        OpOperand &operand = *op.getDpsInitOperand(result);
+        if (isInside(operand.get())) // nobody reads it
+          return;
+        w.when(isElement, [&] {
+          Value initial = w.lookup(kernel.initial.lookup(operand.get()));
+          Value value = Reduction::match(op)->join(w, result, initial, whole[number]);
+          memref::StoreOp::create(w.b, value, w.lookup(operand.get()),
+                                  w.getIndices(op, operand, getPartPositions(op, column)));
+        });
+      });
+    });
+  }
+
+  /// Of each sum of columns that a thread holds: its operation, result and column, with the condition under which there
+  /// is one; the number of the result among all, and of the sum.
+  void forEachSum(llvm::function_ref<void(linalg::LinalgOp, unsigned, Value, Value, size_t, size_t)> visit) {
+    size_t memory = 0, number = 0;
+    for (linalg::LinalgOp op : kernel.ops) {
+      if (!form.getColumnParts(op))
+        continue;
+      const unsigned results = op.getNumDpsInits();
+      for (auto [column, isElement] : columns)
+        for (unsigned result = 0; result < results; ++result)
+          visit(op, result, column, isElement, memory + result, number++);
+      memory += results;
+    }
+  }
+
+  /// Of a sum of columns in its operation's loops: those over rows of a part have none, and it is the block's part.
+  KernelWriter::Values getPartPositions(linalg::LinalgOp op, Value column) {
+    SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+    const unsigned rowLoops = *form.getRowLoops(op);
+    SmallVector<int64_t> ofParts(ArrayRef(sizes).take_front(rowLoops));
+    for (auto [size, iterator] : llvm::zip(ofParts, op.getIteratorTypesArray()))
+      if (iterator == utils::IteratorType::reduction)
+        size = 1;
+    KernelWriter::Values positions = w.delinearize(w.getBlock(), ofParts);
+    llvm::append_range(positions, w.delinearize(column, ArrayRef(sizes).drop_front(rowLoops)));
+    return positions;
+  }
+
   void writeOp(linalg::LinalgOp op) {
     // Other threads' elements of the row.
     if (!getReadsOfMade(op, made).empty())
@@ -183,7 +335,7 @@ private:
       partial = w.loop(lane, end, layout.group, partial,
                        [&](Value column, ValueRange partial) { return step(op, column, partial); });
     partial = layout.isOfWarps() ? reduction.joinLanes(w, partial, layout.group)
-                                 : reduction.joinBlock(w, partial, layout.threads);
+                                 : reduction.joinGroups(w, partial, layout.group, layout.threads);
     return reduction.join(w, getInitial(op), partial);
   }
 
@@ -333,6 +485,8 @@ private:
   RowForm form;
   llvm::SetVector<Value> made;
   RowLayout layout;
+  int64_t groups = 1; // of a block
+  Value ofBlock;      // the thread's group
   Value row, lane, begin, end, inside;
   SmallVector<std::pair<Value, Value>> columns; // with the condition
   llvm::DenseMap<Value, Value> ofRow, shared;   // by buffer

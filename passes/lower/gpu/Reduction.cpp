@@ -35,12 +35,15 @@ Reduction::Values Reduction::getIdentities(KernelWriter &w) const {
 
 Reduction::Values Reduction::join(KernelWriter &w, ValueRange x, ValueRange y) const {
   Values joined;
-  for (auto [join, left, right] : llvm::zip(joins, x, y)) {
-    Operation *copy = w.b.clone(*join);
-    copy->setOperands({left, right});
-    joined.push_back(copy->getResult(0));
-  }
+  for (unsigned result = 0; result < joins.size(); ++result)
+    joined.push_back(join(w, result, x[result], y[result]));
   return joined;
+}
+
+Value Reduction::join(KernelWriter &w, unsigned result, Value x, Value y) const {
+  Operation *copy = w.b.clone(*joins[result]);
+  copy->setOperands({x, y});
+  return copy->getResult(0);
 }
 
 Reduction::Values Reduction::joinLanes(KernelWriter &w, Values partial, int64_t lanes) const {
@@ -51,20 +54,24 @@ Reduction::Values Reduction::joinLanes(KernelWriter &w, Values partial, int64_t 
   return partial;
 }
 
-Reduction::Values Reduction::joinBlock(KernelWriter &w, Values partial, int64_t threads) const {
-  int64_t warps = threads / kWarp;
+Reduction::Values Reduction::joinGroups(KernelWriter &w, Values partial, int64_t size, int64_t threads) const {
+  int64_t warps = size / kWarp;
   partial = joinLanes(w, partial, kWarp);
   if (warps == 1)
     return partial;
   Value warp = w.toIndex(w.div(w.getThread(), kWarp)), lane = w.rem(w.getThread(), kWarp);
-  Values shared = llvm::map_to_vector(partial, [&](Value value) { return w.addShared({warps}, value.getType()); });
+  Values shared =
+      llvm::map_to_vector(partial, [&](Value value) { return w.addShared({threads / kWarp}, value.getType()); });
   w.when(w.equal(lane, 0), [&] {
     for (auto [memory, value] : llvm::zip(shared, partial))
       memref::StoreOp::create(w.b, value, memory, warp);
   });
   w.barrier();
-  // Every warp does the same: all threads have the result without another exchange.
-  Value other = w.toIndex(w.rem(lane, warps));
+  // Every warp of a group does the same: all threads have the result without another exchange.
+  Value other = w.rem(lane, warps);
+  if (size != threads)
+    other = w.add(w.mul(w.div(w.getThread(), size), warps), other);
+  other = w.toIndex(other);
   Values ofWarps =
       llvm::map_to_vector(shared, [&](Value memory) -> Value { return memref::LoadOp::create(w.b, memory, other); });
   return joinLanes(w, ofWarps, warps);

@@ -22,11 +22,17 @@ public:
 
   Values getIdentities(KernelWriter &w) const;
   Values join(KernelWriter &w, mlir::ValueRange x, mlir::ValueRange y) const;
+  /// Of one result.
+  mlir::Value join(KernelWriter &w, unsigned result, mlir::Value x, mlir::Value y) const;
   /// All of `lanes` neighbouring threads of a warp get what they have together; `lanes` is a power of two.
   Values joinLanes(KernelWriter &w, Values partial, int64_t lanes) const;
   /// All threads of the block get what they have together; every one of them must come here. `threads` is a power of
   /// two of whole warps.
-  Values joinBlock(KernelWriter &w, Values partial, int64_t threads) const;
+  Values joinBlock(KernelWriter &w, Values partial, int64_t threads) const {
+    return joinGroups(w, partial, threads, threads);
+  }
+  /// The same for each group of neighbours; `size` is a power of two of whole warps, and `threads` a multiple of it.
+  Values joinGroups(KernelWriter &w, Values partial, int64_t size, int64_t threads) const;
 
 private:
   llvm::SmallVector<mlir::Operation *> joins; // by result

@@ -9,6 +9,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "passes/lower/gpu/IterationSpace.h"
+#include "passes/lower/gpu/KernelWriter.h"
 
 using namespace mlir;
 
@@ -21,6 +22,14 @@ Value getReshaped(Value value) {
     value = op->getOperand(0);
   }
   return value;
+}
+
+bool reducesRows(linalg::LinalgOp op) {
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  for (auto [size, iterator] : llvm::reverse(llvm::zip(op.getStaticLoopRanges(), iterators)))
+    if (size != 1)
+      return iterator == utils::IteratorType::reduction;
+  return op.getNumReductionLoops() > 0;
 }
 
 bool RowForm::isPerRow(Value value) const {
@@ -86,6 +95,49 @@ bool RowForm::isOwnRow(OpOperand &operand) const {
       return false;
   }
   return true;
+}
+
+std::optional<int64_t> RowForm::getColumnParts(linalg::LinalgOp op) const {
+  std::optional<unsigned> rowLoops = getRowLoops(op);
+  if (!rowLoops || columns == 1 || op.getNumReductionLoops() == 0)
+    return std::nullopt;
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  // Parts, then rows of a part, then columns.
+  int64_t parts = 1, inPart = 1, inRow = 1;
+  for (auto [loop, size] : llvm::enumerate(sizes)) {
+    const bool isReduced = iterators[loop] == utils::IteratorType::reduction;
+    if (size == 1)
+      continue;
+    if (loop >= *rowLoops ? isReduced : !isReduced && inPart != 1)
+      return std::nullopt;
+    (loop >= *rowLoops ? inRow : isReduced ? inPart : parts) *= size;
+  }
+  if (inRow != columns || inPart == 1)
+    return std::nullopt;
+  for (Value result : op.getDpsInits())
+    if (cast<ShapedType>(result.getType()).getNumElements() != parts * columns)
+      return std::nullopt;
+  return parts;
+}
+
+RowThreads::RowThreads(const RowForm &form) {
+  constexpr int64_t kHeldElements = 8, kMaxThreads = 1024;
+  vector = form.columns % 4 == 0 ? 4 : 1;
+  group = std::max<int64_t>(kWarp, llvm::PowerOf2Ceil(llvm::divideCeil(form.columns, kHeldElements)));
+  if (int64_t vectors = llvm::PowerOf2Ceil(form.columns / vector); vectors < kWarp)
+    group = vectors;
+  // A vocabulary's row takes all threads of a block, which then hold more of it each.
+  group = std::min(group, kMaxThreads);
+  held = llvm::divideCeil(form.columns, group * vector) * vector;
+}
+
+bool RowThreads::holds(int64_t values, int64_t blockThreads) const {
+  // A multiprocessor's, which the threads of a block share; a thread's for elements, where others are left for
+  // addresses and what is computed of them. More would be spilled.
+  constexpr int64_t kBlockRegisters = 65536, kMaxRegisters = 160, kOtherRegisters = 24;
+  return held * values <=
+         std::min(kMaxRegisters, kBlockRegisters / std::max(blockThreads, kMinThreads) - kOtherRegisters);
 }
 
 bool RowForm::isOwnRow(linalg::LinalgOp op, Value source, ValueRange indices) const {

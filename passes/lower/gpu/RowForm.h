@@ -35,7 +35,27 @@ struct RowForm {
 
   /// How many loops of the operation, the outer ones, lead from row to row.
   std::optional<unsigned> getRowLoops(mlir::linalg::LinalgOp op) const;
+
+  /// Of an operation that sums columns, by parts of equally many rows that lie behind each other: the number of parts.
+  /// Its results have an element for each column of each part.
+  std::optional<int64_t> getColumnParts(mlir::linalg::LinalgOp op) const;
 };
+
+/// How a row lies over the registers of its threads, of a warp or a part of one, or of a block. `vector` neighbours are
+/// taken at once; a thread has `held` elements.
+struct RowThreads {
+  int64_t group, vector, held;
+
+  explicit RowThreads(const RowForm &form);
+  /// Whether `values` elements for each that is held fit the registers of a block of so many threads.
+  bool holds(int64_t values, int64_t blockThreads) const;
+
+  /// Of a block that has several rows.
+  static constexpr int64_t kMinThreads = 128;
+};
+
+/// Whether the operation reduces its inner loops, those of a row.
+bool reducesRows(mlir::linalg::LinalgOp op);
 
 /// The value whose elements these are, in another shape.
 mlir::Value getReshaped(mlir::Value value);

@@ -10,6 +10,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/Reduction.h"
+#include "passes/lower/gpu/RowForm.h"
 
 using namespace mlir;
 
@@ -28,6 +29,8 @@ constexpr int64_t kBlocks = 1024;
 /// launch takes longer than the first one saves.
 constexpr int64_t kColumnPart = 256, kRowPart = 2048;
 constexpr int64_t kFewestColumnParts = 4, kFewestRowParts = 8;
+/// Of columns that a kernel of rows may sum beside its own work (drt-fuse-rows), a part for each of its blocks.
+constexpr int64_t kRowBlocks = 256, kFewestRowsOfBlock = 4;
 /// Elements that should stay side by side.
 constexpr int64_t kLine = 32;
 /// What a block of columns is wide.
@@ -98,6 +101,8 @@ private:
         rows ? 1 : kColumnBits / std::max(getElementTypeOrSelf(largest->get()).getIntOrFloatBitWidth(), 16u);
     const int64_t blocks = llvm::divideCeil(parallel, width);
     int64_t wanted = std::min(kBlocks / blocks, reduced / (rows ? kRowPart : kColumnPart));
+    if (!rows && reduced >= kRowBlocks * kFewestRowsOfBlock && isReadByRows(largest->get()))
+      wanted = kRowBlocks;
     if (wanted < (rows ? kFewestRowParts : kFewestColumnParts))
       return;
     // The outermost loops: what a part reads lies together.
@@ -115,6 +120,18 @@ private:
       loops.push_back({loop, parts, sizes[loop] / parts});
       wanted /= parts;
     }
+  }
+
+  /// Whether something reduces rows of the value, of another shape perhaps: layer normalization's gradient.
+  static bool isReadByRows(Value value) {
+    SmallVector<Value> shapes = {getReshaped(value)};
+    while (!shapes.empty())
+      for (Operation *user : shapes.pop_back_val().getUsers())
+        if (isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(user))
+          shapes.push_back(user->getResult(0));
+        else if (auto generic = dyn_cast<linalg::GenericOp>(user); generic && reducesRows(generic))
+          return true;
+    return false;
   }
 
   /// Inputs that step along the loop have an axis of their own for it, which can become two.

@@ -109,9 +109,15 @@ private:
       captured.insert(generic.getInputs().begin(), generic.getInputs().end());
       getUsedValuesDefinedAbove(generic.getRegion(), captured);
     }
+    // What is read in two shapes is given once, and reshaped inside.
+    llvm::DenseMap<Value, llvm::SmallDenseSet<Value, 2>> shapes;
     for (Value value : captured)
-      if (!makes(group, value))
-        outside.insert(value);
+      shapes[schedule::getReshaped(value)].insert(value);
+    for (Value value : captured)
+      if (!makes(group, value)) {
+        Value source = schedule::getReshaped(value);
+        outside.insert(shapes[source].size() > 1 ? source : value);
+      }
     return outside;
   }
 

@@ -96,3 +96,27 @@ drt.entry "stays" {
   drt.fetch %b {name = "b", join = 0 : i32} : (tensor<64xf32>) -> ()
   drt.fetch %c {name = "c", join = 0 : i32} : (tensor<4096xf32>) -> ()
 }
+
+// What a kernel of rows reads as well: a part for each of its blocks, since it may have both (drt-fuse-rows).
+// CHECK-LABEL: drt.entry "beside_rows"
+// CHECK: tensor.expand_shape %{{.*}} {{\[}}[0, 1], [2]] output_shape [256, 8, 128]
+drt.entry "beside_rows" {
+  %x = drt.feed {name = "x"} : () -> tensor<2048x128xf32>
+  %zero = arith.constant 0.0 : f32
+  %c = tensor.empty() : tensor<128xf32>
+  %r = tensor.empty() : tensor<2048xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%c : tensor<128xf32>) -> tensor<128xf32>
+  %nothing = linalg.fill ins(%zero : f32) outs(%r : tensor<2048xf32>) -> tensor<2048xf32>
+  %columns = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j)>], iterator_types = ["reduction", "parallel"]} ins(%x : tensor<2048x128xf32>) outs(%none : tensor<128xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<128xf32>
+  %rows = linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<2048x128xf32>) outs(%nothing : tensor<2048xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<2048xf32>
+  drt.fetch %columns {name = "columns", join = 1 : i32} : (tensor<128xf32>) -> ()
+  drt.fetch %rows {name = "rows", join = 1 : i32} : (tensor<2048xf32>) -> ()
+}

@@ -182,6 +182,71 @@ TEST_CASE("operations over the same rows, a warp or a block a row") {
 
 namespace {
 
+/// Rows and, beside them, sums of their columns by parts: of what the kernel reads and of what it makes.
+constexpr const char *kColumnSums = R"(
+drt.kernel @parts_PARTS_SIZE_COLUMNS(%x: memref<ROWSxCOLUMNSxf32>, %y: memref<ROWSxCOLUMNSxf32>, %s: memref<COLUMNSxPARTSxf32>, %t: memref<COLUMNSxPARTSxf32>,
+    %m: memref<PARTSxCOLUMNSxf32>) {
+  %zero = arith.constant 0.0 : f32
+  %three = arith.constant 3.0 : f32
+  %low = arith.constant 0xFF800000 : f32
+  %sum = memref.alloc() : memref<ROWSxf32>
+  %x3 = memref.expand_shape %x [[0, 1], [2]] output_shape [PARTS, SIZE, COLUMNS] : memref<ROWSxCOLUMNSxf32> into memref<PARTSxSIZExCOLUMNSxf32>
+  linalg.fill ins(%three : f32) outs(%s : memref<COLUMNSxPARTSxf32>)
+  linalg.fill ins(%zero : f32) outs(%t : memref<COLUMNSxPARTSxf32>)
+  linalg.fill ins(%zero : f32) outs(%sum : memref<ROWSxf32>)
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%x : memref<ROWSxCOLUMNSxf32>) outs(%sum : memref<ROWSxf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.addf %o, %a : f32
+    linalg.yield %v : f32
+  }
+  %sum3 = memref.expand_shape %sum [[0, 1]] output_shape [PARTS, SIZE] : memref<ROWSxf32> into memref<PARTSxSIZExf32>
+  linalg.generic {indexing_maps = [#prc, #pr, #cp, #cp], iterator_types = ["parallel", "reduction", "parallel"]}
+      ins(%x3, %sum3 : memref<PARTSxSIZExCOLUMNSxf32>, memref<PARTSxSIZExf32>)
+      outs(%s, %t : memref<COLUMNSxPARTSxf32>, memref<COLUMNSxPARTSxf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32, %q: f32):
+    %v = arith.addf %o, %a : f32
+    %f = arith.mulf %a, %b : f32
+    %w = arith.addf %q, %f : f32
+    linalg.yield %v, %w : f32, f32
+  }
+  linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %sum : memref<ROWSxCOLUMNSxf32>, memref<ROWSxf32>) outs(%y : memref<ROWSxCOLUMNSxf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = arith.addf %a, %b : f32
+    linalg.yield %v : f32
+  }
+  %y3 = memref.expand_shape %y [[0, 1], [2]] output_shape [PARTS, SIZE, COLUMNS] : memref<ROWSxCOLUMNSxf32> into memref<PARTSxSIZExCOLUMNSxf32>
+  linalg.fill ins(%low : f32) outs(%m : memref<PARTSxCOLUMNSxf32>)
+  linalg.generic {indexing_maps = [#prc, #pc], iterator_types = ["parallel", "reduction", "parallel"]}
+      ins(%y3 : memref<PARTSxSIZExCOLUMNSxf32>) outs(%m : memref<PARTSxCOLUMNSxf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.maximumf %o, %a : f32
+    linalg.yield %v : f32
+  }
+  drt.return
+}
+)";
+
+} // namespace
+
+TEST_CASE("columns are summed beside rows, a block a part of them") {
+  std::string text =
+      "#ij = affine_map<(i, j) -> (i, j)>\n#i = affine_map<(i, j) -> (i)>\n#prc = affine_map<(p, r, c) -> (p, r, c)>\n"
+      "#pr = affine_map<(p, r, c) -> (p, r)>\n#cp = affine_map<(p, r, c) -> (c, p)>\n#pc = affine_map<(p, r, c) -> (p, "
+      "c)>\n";
+  for (int parts : {2, 5})
+    for (int size : {3, 8, 32})
+      for (const char *columns : {"128", "130", "1000", "1024", "2600", "5003"})
+        text += replaceAll(replaceAll(replaceAll(replaceAll(kColumnSums, "PARTS", std::to_string(parts)), "ROWS",
+                                                 std::to_string(parts * size)),
+                                      "COLUMNS", columns),
+                           "SIZE", std::to_string(size));
+  CHECK(compare(text, 5) == std::set<std::string>{"fused-rows"});
+}
+
+namespace {
+
 /// The upper half of the block reads what the lower half writes, before and behind a barrier.
 constexpr const char *kExchange = R"(
 gpu.module @kernels {
