@@ -21,15 +21,20 @@ public:
 
   LogicalResult run() {
     auto module = graph->getParentOfType<ModuleOp>();
-    for (auto variable : module.getOps<dfg::VariableOp>())
+    llvm::StringMap<dfg::VariableOp> byWhole; // of shards too
+    for (auto variable : module.getOps<dfg::VariableOp>()) {
       variables[variable.getSymName()] = variable;
+      byWhole.try_emplace(getWhole(variable), variable);
+    }
     separateTrainOp();
     readUpdates();
-    for (auto &[name, updates] : updated)
-      if (dfg::VariableOp own = variables.lookup(getAverage(name)))
+    for (auto &[name, updates] : updated) {
+      const llvm::StringRef whole = getWhole(variables.lookup(name));
+      if (dfg::VariableOp own = byWhole.lookup(getAverage(whole)))
         return own.emitError("variable_averages keeps moving averages of all that is trained, and the graph has one "
                              "of its own of variable '")
-               << name << "', which would have the same name: leave variable_averages out of the strategy";
+               << whole << "', which would have the same name: leave variable_averages out of the strategy";
+    }
     for (auto &[name, updates] : updated)
       add(name, updates);
     waitFor(graph.getInitOpAttr(), ofInit);
@@ -38,6 +43,12 @@ public:
   }
 
 private:
+  /// The name of the variable that it is, or is a shard of.
+  static llvm::StringRef getWhole(dfg::VariableOp variable) {
+    auto slice = variable->getAttrOfType<dist::SliceAttr>(dist::kSliceAttr);
+    return slice ? slice.getWhole().getValue() : variable.getSymName();
+  }
+
   static std::string getAverage(llvm::StringRef variable) { return variable.str() + "/ExponentialMovingAverage"; }
 
   /// What gives a variable its new value in a step.
