@@ -6,7 +6,8 @@
 //
 // A checkpoint ("tensor bundle", tensorflow/core/util/tensor_bundle) is
 //   PREFIX.index                  a LevelDB table: name -> where and how
-//   PREFIX.data-00000-of-00001    the tensors' bytes, one after the other
+//   PREFIX.data-00000-of-00001    the tensors' bytes, one after the other; of
+//                                 several writers a file each
 // A tensor is stored whole, or in slices that lie anywhere in the whole; who
 // reads need not know. Shapes are row-major and dense, types are drt_dtype's
 // (TensorFlow's) numbers. Everything throws drt::Error.
@@ -81,12 +82,19 @@ private:
   std::unique_ptr<Impl> impl;
 };
 
+// One of several writers of one checkpoint, each with what it holds, in one
+// folder. `run` is a number that they share, and no other run has.
+struct CheckpointPart {
+  int part = 0, parts = 1;
+  uint64_t run = 0;
+};
+
 // Writes one checkpoint, in one sequential pass, into files beside the target
 // (PREFIX.tempstate…), which finish() renames. One thread at a time.
 class CheckpointWriter {
 public:
   // Creates the folder of the prefix where it is missing.
-  explicit CheckpointWriter(const std::string &prefix);
+  explicit CheckpointWriter(const std::string &prefix, const CheckpointPart &part = {});
   // Without finish(): removes what was written.
   ~CheckpointWriter();
   CheckpointWriter(const CheckpointWriter &) = delete;
@@ -113,7 +121,13 @@ public:
   // Makes the checkpoint readable: data to disk and renamed first, the index
   // last. An older checkpoint of that prefix is replaced; between its removal
   // and the last rename there is none of that name, never a mixed one.
-  void finish();
+  // Of several parts the first one's: `wait` is called as long as another one is
+  // not there, and throws where it will not come.
+  void finish(const std::function<void()> &wait = {});
+
+  // Of the other parts: what was added is on the disk, for the first one's
+  // finish().
+  void finishPart();
 
 private:
   struct Impl;
@@ -133,6 +147,18 @@ public:
   // the prefix. `input`: what D/ckpt-STEP.input is to hold; "": there is none.
   std::string save(int64_t step, const std::function<void(CheckpointWriter &)> &write, const std::string &input = "");
 
+  // The same as the first of several parts, which wait() waits for (CheckpointWriter::finish), and as another one.
+  std::string savePart(int64_t step, const CheckpointPart &part, const std::function<void(CheckpointWriter &)> &write,
+                       const std::function<void()> &wait, const std::string &input = "");
+  static void saveOtherPart(const std::string &directory, int64_t step, const CheckpointPart &part,
+                            const std::function<void(CheckpointWriter &)> &write);
+
+  // A file for writers of other parts to look for, which then know that the folder is theirs too. leaveMark() says
+  // whether it could be made.
+  bool leaveMark(uint64_t run) const;
+  void removeMark(uint64_t run) const;
+  static bool seesMark(const std::string &directory, uint64_t run);
+
   // PREFIX.input anew, of a checkpoint that is there.
   static void writeInput(const std::string &prefix, const std::string &input);
 
@@ -140,8 +166,8 @@ public:
   // newest on, instead of whether it can be opened.
   std::string latest(const std::function<bool(const std::string &prefix)> &isSound = {}) const;
 
-  // Removes what a process that was killed while it saved has left. Not while one saves.
-  void removeTemporaries() const;
+  // Removes what a process that was killed while it saved has left. Not while one saves, but for parts of `run`.
+  void removeTemporaries(uint64_t run = 0) const;
 
   // Removes every D/ckpt-STEP, and what the state file says of them.
   void clear();

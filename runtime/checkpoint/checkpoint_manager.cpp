@@ -122,11 +122,23 @@ bool isOwn(std::string_view path) {
   return step >= 0 && path.substr(kName.size()) == std::to_string(step);
 }
 
-// ckpt-STEP.tempstatePID... or checkpoint.tempstatePID, of a run that was killed while it saved.
-bool isTemporary(std::string_view name) {
+// ckpt-STEP.tempstatePID... or checkpoint.tempstatePID, of a run that was killed while it saved; of parts that several
+// tasks write, with their run's number. Not those of `run`.
+bool isTemporary(std::string_view name, uint64_t run) {
   bool checkpoint = takePrefix(name, kName) && takeDigits(name);
-  return (checkpoint || takePrefix(name, "checkpoint")) && takePrefix(name, ".tempstate") && takeDigits(name) &&
-         (name.empty() || (checkpoint && name.starts_with('.')));
+  if (!(checkpoint || takePrefix(name, "checkpoint")) || !takePrefix(name, ".tempstate"))
+    return false;
+  const std::string_view number = name.substr(0, name.find_first_not_of("0123456789"));
+  return takeDigits(name) && (name.empty() || (checkpoint && name.starts_with('.'))) &&
+         (run == 0 || number != std::to_string(run));
+}
+
+std::string prefixOfStep(const std::string &directory, int64_t step) {
+  return directory + "/" + std::string(kName) + std::to_string(step);
+}
+
+std::string markOf(const std::string &directory, uint64_t run) {
+  return directory + "/checkpoint.tempstate" + std::to_string(run);
 }
 
 } // namespace
@@ -147,11 +159,24 @@ CheckpointManager::CheckpointManager(const std::string &directory, int keep) : d
     this->directory.pop_back();
 }
 
-void CheckpointManager::removeTemporaries() const {
+void CheckpointManager::removeTemporaries(uint64_t run) const {
   std::error_code ignored;
   for (const auto &file : fs::directory_iterator(directory, ignored))
-    if (isTemporary(file.path().filename().string()))
+    if (isTemporary(file.path().filename().string(), run))
       fs::remove(file.path(), ignored);
+}
+
+bool CheckpointManager::leaveMark(uint64_t run) const {
+  std::error_code ignored;
+  fs::create_directories(directory, ignored);
+  std::ofstream mark(markOf(directory, run));
+  return mark.good();
+}
+
+void CheckpointManager::removeMark(uint64_t run) const { unlink(markOf(directory, run).c_str()); }
+
+bool CheckpointManager::seesMark(const std::string &directory, uint64_t run) {
+  return access(markOf(directory, run).c_str(), R_OK | W_OK) == 0 && access(directory.c_str(), W_OK) == 0;
 }
 
 // More than a run keeps are there where it goes on with fewer, or in another's folder: on a disk that is full of them
@@ -179,11 +204,24 @@ void CheckpointManager::removeSurplus() const {
 
 std::string CheckpointManager::save(int64_t step, const std::function<void(CheckpointWriter &)> &write,
                                     const std::string &input) {
-  removeTemporaries();
+  return savePart(step, {}, write, {}, input);
+}
+
+void CheckpointManager::saveOtherPart(const std::string &directory, int64_t step, const CheckpointPart &part,
+                                      const std::function<void(CheckpointWriter &)> &write) {
+  CheckpointWriter writer(prefixOfStep(directory, step), part);
+  write(writer);
+  writer.finishPart();
+}
+
+std::string CheckpointManager::savePart(int64_t step, const CheckpointPart &part,
+                                        const std::function<void(CheckpointWriter &)> &write,
+                                        const std::function<void()> &wait, const std::string &input) {
+  removeTemporaries(part.run);
   removeSurplus();
-  std::string name = std::string(kName) + std::to_string(step), prefix = directory + "/" + name;
+  std::string name = std::string(kName) + std::to_string(step), prefix = prefixOfStep(directory, step);
   {
-    CheckpointWriter writer(prefix);
+    CheckpointWriter writer(prefix, part);
     write(writer);
     const std::string beside = inputPath(prefix);
     const bool isNew = access(beside.c_str(), F_OK) != 0;
@@ -193,7 +231,7 @@ std::string CheckpointManager::save(int64_t step, const std::function<void(Check
     else
       writeInput(prefix, input);
     try {
-      writer.finish();
+      writer.finish(wait);
     } catch (...) {
       if (isNew)
         unlink(beside.c_str());

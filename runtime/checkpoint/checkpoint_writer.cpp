@@ -13,6 +13,8 @@
 #include "core/error.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <unistd.h>
 
@@ -30,6 +32,13 @@ std::string createFolder(const std::string &prefix) {
 void setShape(bundle::TensorShapeProto *proto, const Shape &shape) {
   for (int64_t extent : shape)
     proto->add_dim()->set_size(extent);
+}
+
+Shape shapeOf(const bundle::BundleEntryProto &entry) {
+  Shape shape;
+  for (const auto &dim : entry.shape().dim())
+    shape.push_back(dim.size());
+  return shape;
 }
 
 // What is summed up is written while it is in the cache.
@@ -56,18 +65,31 @@ struct CheckpointWriter::Impl {
   BundleIndex index;
   std::map<std::string, std::vector<Region>, std::less<>> slices; // of the tensors that are added in slices
 
-  explicit Impl(const std::string &prefix)
-      : prefix(createFolder(prefix)), temporary(prefix + ".tempstate" + std::to_string(getpid())),
-        data(dataPath(prefix, 0, 1), temporary + ".data") {
-    index.header.set_num_shards(1);
+  const CheckpointPart part;
+
+  Impl(const std::string &prefix, const CheckpointPart &part)
+      : prefix(createFolder(prefix)),
+        temporary(prefix + ".tempstate" + std::to_string(part.parts > 1 ? part.run : static_cast<uint64_t>(getpid()))),
+        data(dataPath(prefix, part.part, part.parts), dataOf(part.part)), part(part) {
+    index.header.set_num_shards(part.parts);
     index.header.mutable_version()->set_producer(1);
   }
+
+  // Where a part's files are until they are published.
+  std::string dataOf(int number) const { return temporary + ".data" + (number ? "-" + std::to_string(number) : ""); }
+  std::string indexOf(int number) const { return temporary + ".index-" + std::to_string(number); }
 
   void store(const std::string &key, const std::string &name, int32_t dtype, const Shape &shape, const NextChunk &next);
   void storeString(const std::string &name, std::string_view text);
   void addSlice(const std::string &name, int32_t dtype, const Shape &fullShape, const Region &region,
                 const NextChunk &next);
+  bundle::BundleEntryProto &wholeOf(const std::string &name, int32_t dtype, const Shape &fullShape);
+  void addRegion(const std::string &name, const Region &region);
   void checkCovered() const;
+  void takePart(int number);
+  void takeSlices(const std::string &name, const bundle::BundleEntryProto &entry);
+  // What the others have left for this one.
+  void removeParts() const;
 };
 
 void CheckpointWriter::Impl::store(const std::string &key, const std::string &name, int32_t dtype, const Shape &shape,
@@ -119,25 +141,8 @@ void CheckpointWriter::Impl::storeString(const std::string &name, std::string_vi
 
 void CheckpointWriter::Impl::addSlice(const std::string &name, int32_t dtype, const Shape &fullShape,
                                       const Region &region, const NextChunk &next) {
-  std::vector<Region> &stored = slices[name];
-  for (const Region &other : stored)
-    if (commonElements(other, region))
-      throw Error("variable '" + name + "': slices " + regionText(other) + " and " + regionText(region) +
-                  " of checkpoint " + prefix + " overlap");
-  bundle::BundleEntryProto &whole = index.entries[name];
-  if (stored.empty()) {
-    if (whole.dtype()) // zero in a new entry alone
-      throw Error("variable '" + name + "' is written twice to checkpoint " + prefix);
-    whole.set_dtype(dtype);
-    setShape(whole.mutable_shape(), fullShape);
-  }
-  Shape before;
-  for (const auto &dim : whole.shape().dim())
-    before.push_back(dim.size());
-  if (whole.dtype() != dtype || before != fullShape)
-    throw Error("slices of variable '" + name + "' disagree: " + typeName(whole.dtype()) + shapeText(before) + " and " +
-                typeName(dtype) + shapeText(fullShape));
-
+  bundle::BundleEntryProto &whole = wholeOf(name, dtype, fullShape);
+  addRegion(name, region);
   std::vector<SliceExtent> extents;
   bundle::TensorSliceProto *slice = whole.add_slices();
   for (size_t axis = 0; axis < fullShape.size(); ++axis) {
@@ -150,8 +155,75 @@ void CheckpointWriter::Impl::addSlice(const std::string &name, int32_t dtype, co
     extent->set_length(region.extent[axis]);
     extents.push_back({region.begin[axis], region.extent[axis]});
   }
-  stored.push_back(region);
   store(encodeSliceKey(name, extents), name, dtype, region.extent, next);
+}
+
+// The entry of a tensor that is written in slices.
+bundle::BundleEntryProto &CheckpointWriter::Impl::wholeOf(const std::string &name, int32_t dtype,
+                                                          const Shape &fullShape) {
+  bundle::BundleEntryProto &whole = index.entries[name];
+  if (slices[name].empty()) {
+    if (whole.dtype()) // zero in a new entry alone
+      throw Error("variable '" + name + "' is written twice to checkpoint " + prefix);
+    whole.set_dtype(dtype);
+    setShape(whole.mutable_shape(), fullShape);
+  }
+  if (const Shape before = shapeOf(whole); whole.dtype() != dtype || before != fullShape)
+    throw Error("slices of variable '" + name + "' disagree: " + typeName(whole.dtype()) + shapeText(before) + " and " +
+                typeName(dtype) + shapeText(fullShape));
+  return whole;
+}
+
+void CheckpointWriter::Impl::addRegion(const std::string &name, const Region &region) {
+  std::vector<Region> &stored = slices[name];
+  for (const Region &other : stored)
+    if (commonElements(other, region))
+      throw Error("variable '" + name + "': slices " + regionText(other) + " and " + regionText(region) +
+                  " of checkpoint " + prefix + " overlap");
+  stored.push_back(region);
+}
+
+// Another part's tensors and slices are the checkpoint's.
+void CheckpointWriter::Impl::takePart(int number) {
+  const BundleIndex other = readBundleIndex(indexOf(number));
+  for (const auto &[name, entry] : other.entries)
+    if (entry.slices_size())
+      takeSlices(name, entry);
+  std::error_code error;
+  const auto bytes = static_cast<int64_t>(std::filesystem::file_size(dataOf(number), error));
+  for (const auto &[key, entry] : other.entries) {
+    if (entry.slices_size())
+      continue;
+    if (error || entry.offset() + entry.size() > bytes)
+      throw Error("part " + std::to_string(number) + " of checkpoint " + prefix + " is not whole: " + dataOf(number));
+    auto [own, isNew] = index.entries.emplace(key, entry);
+    if (!isNew)
+      throw Error("variable '" + key + "' is written twice to checkpoint " + prefix);
+    own->second.set_shard_id(number);
+  }
+}
+
+// Which slices another part has of a tensor.
+void CheckpointWriter::Impl::takeSlices(const std::string &name, const bundle::BundleEntryProto &entry) {
+  const Shape fullShape = shapeOf(entry);
+  bundle::BundleEntryProto &whole = wholeOf(name, entry.dtype(), fullShape);
+  for (const auto &slice : entry.slices()) {
+    Region region{Shape(fullShape.size(), 0), fullShape};
+    for (int axis = 0; axis < slice.extent_size(); ++axis)
+      if (slice.extent(axis).has_length_case() == bundle::TensorSliceProto::Extent::kLength) {
+        region.begin[size_t(axis)] = slice.extent(axis).start();
+        region.extent[size_t(axis)] = slice.extent(axis).length();
+      }
+    addRegion(name, region);
+    *whole.add_slices() = slice;
+  }
+}
+
+void CheckpointWriter::Impl::removeParts() const {
+  for (int number = 1; number < part.parts; ++number) {
+    unlink(indexOf(number).c_str());
+    unlink(dataOf(number).c_str());
+  }
 }
 
 void CheckpointWriter::Impl::checkCovered() const {
@@ -168,8 +240,13 @@ void CheckpointWriter::Impl::checkCovered() const {
   }
 }
 
-CheckpointWriter::CheckpointWriter(const std::string &prefix) : impl(new Impl(prefix)) {}
-CheckpointWriter::~CheckpointWriter() = default;
+CheckpointWriter::CheckpointWriter(const std::string &prefix, const CheckpointPart &part)
+    : impl(new Impl(prefix, part)) {}
+
+CheckpointWriter::~CheckpointWriter() {
+  if (impl->part.part == 0)
+    impl->removeParts();
+}
 
 void CheckpointWriter::add(const std::string &name, int32_t dtype, const Shape &shape, const void *data) {
   impl->store(name, name, dtype, shape, chunksOf(data));
@@ -204,11 +281,20 @@ void CheckpointWriter::addSlice(const std::string &name, int32_t dtype, const Sh
   impl->addSlice(name, dtype, fullShape, region, chunksOf(source));
 }
 
-void CheckpointWriter::finish() {
-  impl->checkCovered();
-  std::string dataTarget = dataPath(impl->prefix, 0, 1), indexTarget = indexPath(impl->prefix);
+void CheckpointWriter::finish(const std::function<void()> &wait) {
+  const CheckpointPart &part = impl->part;
   // Whatever needs room on the disk comes before the first visible change.
   impl->data.sync();
+  for (int number = 1; number < part.parts; ++number) {
+    while (access(impl->indexOf(number).c_str(), F_OK) != 0)
+      wait();
+    impl->takePart(number);
+  }
+  impl->checkCovered();
+  std::string indexTarget = indexPath(impl->prefix);
+  std::vector<std::string> targets;
+  for (int number = 0; number < part.parts; ++number)
+    targets.push_back(dataPath(impl->prefix, number, part.parts));
   OutputFile index(indexTarget, impl->temporary + ".index");
   std::string bytes = encodeBundleIndex(impl->index);
   index.write(bytes.data(), bytes.size());
@@ -217,16 +303,29 @@ void CheckpointWriter::finish() {
   // The old index must not point into the new data, nor the new into the old.
   if (unlink(indexTarget.c_str()) == 0)
     syncFolder(indexTarget);
-  removeDataFiles(impl->prefix, dataTarget);
-  impl->data.publish();
-  syncFolder(dataTarget);
+  removeDataFiles(impl->prefix, targets[0]);
   try {
+    impl->data.publish();
+    for (int number = 1; number < part.parts; ++number)
+      if (rename(impl->dataOf(number).c_str(), targets[size_t(number)].c_str()) != 0)
+        throw Error(writeErrorText(targets[size_t(number)], errno));
+    syncFolder(targets[0]);
     index.publish();
   } catch (const Error &) {
-    unlink(dataTarget.c_str());
+    for (const std::string &target : targets)
+      unlink(target.c_str());
     throw;
   }
   syncFolder(indexTarget);
+}
+
+void CheckpointWriter::finishPart() {
+  const int number = impl->part.part;
+  OutputFile index(impl->indexOf(number), impl->indexOf(number) + ".new");
+  const std::string bytes = encodeBundleIndex(impl->index);
+  index.write(bytes.data(), bytes.size());
+  impl->data.leave();
+  index.publish(); // says that both are there
 }
 
 } // namespace drt

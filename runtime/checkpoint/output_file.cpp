@@ -169,17 +169,28 @@ void OutputFile::sync() {
     throw Error(writeErrorText(target, errno));
 }
 
-void OutputFile::publish() {
+void OutputFile::syncAndClose() {
   sync();
   int closing = fd;
   fd = -1;
   if (close(closing) != 0)
     throw Error(writeErrorText(target, errno));
+}
+
+void OutputFile::publish() {
+  syncAndClose();
   if (temporary.empty())
     return;
   std::lock_guard lock(unfinished().mutex);
   if (rename(temporary.c_str(), target.c_str()) != 0)
     throw Error(writeErrorText(target, errno));
+  unfinished().names.erase(temporary);
+  temporary.clear();
+}
+
+void OutputFile::leave() {
+  syncAndClose();
+  std::lock_guard lock(unfinished().mutex);
   unfinished().names.erase(temporary);
   temporary.clear();
 }

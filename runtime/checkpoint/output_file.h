@@ -39,9 +39,12 @@ public:
   // sync(), then the rename. The folder's entry is not yet on the disk: see
   // syncFolder.
   void publish();
+  // sync(); the file stays under its temporary name, for who publishes it.
+  void leave();
 
 private:
   void flush();
+  void syncAndClose();
   void writeOut(const char *data, size_t bytes);
 
   std::string target, temporary; // temporary: "" where bytes go to the target itself

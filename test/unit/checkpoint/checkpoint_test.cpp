@@ -118,6 +118,69 @@ TEST_CASE("without finish nothing is left") {
   CHECK(folder.names().empty());
 }
 
+TEST_CASE("several writers make one checkpoint, each a file of it") {
+  Folder folder;
+  const std::string prefix = folder / "c";
+  writeFile(folder / "c.index", "of an older one");
+  writeFile(folder / "c.data-00000-of-00001", "of an older one");
+  const std::vector<float> values = counting(12), own = {7, 8};
+  {
+    CheckpointWriter first(prefix, {0, 3, 12345});
+    first.add("own", DRT_F32, {2}, own.data());
+    first.addSlice("t", DRT_F32, {6, 2}, {0, 0}, {2, 2}, values.data());
+    auto write = [&](int part) {
+      CheckpointWriter writer(prefix, {part, 3, 12345});
+      writer.addSlice("t", DRT_F32, {6, 2}, {2 * part, 0}, {2, 2}, values.data() + 4 * part);
+      writer.add("of" + std::to_string(part), DRT_F32, {1}, own.data());
+      writer.finishPart();
+    };
+    write(2);
+    int waited = 0;
+    first.finish([&] {
+      CHECK(readFile(folder / "c.index") == "of an older one"); // until all are there
+      if (++waited == 3)
+        write(1);
+    });
+    CHECK(waited == 3);
+  }
+  CHECK(folder.names() ==
+        std::set<std::string>{"c.index", "c.data-00000-of-00003", "c.data-00001-of-00003", "c.data-00002-of-00003"});
+  CHECK(readAll(prefix, "t", {6, 2}, 12) == values);
+  CHECK(readAll(prefix, "own", {2}, 2) == own);
+  for (const char *name : {"of1", "of2"})
+    CHECK(readAll(prefix, name, {1}, 1) == std::vector<float>{7});
+}
+
+TEST_CASE("a checkpoint whose parts do not come, overlap, or are not whole, is none") {
+  const std::vector<float> values = counting(8);
+  auto slice = [&](CheckpointWriter &writer, int64_t begin) {
+    writer.addSlice("t", DRT_F32, {4, 2}, {begin, 0}, {2, 2}, values.data());
+  };
+  for (const auto &[begin, expected] :
+       {std::pair<int64_t, std::string>{-1, "a task is gone"}, {1, "overlap"}, {0, "overlap"}, {2, "is not whole"}}) {
+    Folder folder;
+    float old = 1;
+    {
+      CheckpointWriter writer(folder / "c");
+      writer.add("t", DRT_F32, {1}, &old);
+      writer.finish();
+    }
+    {
+      CheckpointWriter first(folder / "c", {0, 2, 99});
+      slice(first, 0);
+      if (begin >= 0) {
+        CheckpointWriter other(folder / "c", {1, 2, 99});
+        slice(other, begin);
+        other.finishPart();
+      }
+      if (begin == 2)
+        std::filesystem::resize_file(folder / "c.tempstate99.data-1", 15);
+      CHECK_THAT(errorOf([&] { first.finish([] { throw Error("a task is gone"); }); }), Catch::Contains(expected));
+    }
+    CHECK(readAll(folder / "c", "t", {1}, 1) == std::vector<float>{1});
+  }
+}
+
 TEST_CASE("a checkpoint is replaced") {
   Folder folder;
   for (float value : {1.f, 2.f}) {
