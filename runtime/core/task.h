@@ -168,7 +168,7 @@ public:
   /// compute on, and the task must not be destroyed.
   virtual bool atRest() const { return true; }
 
-  /// Rows of the timeline so far; empty unless config.timeline. Not while an entry runs.
+  /// Rows of the timeline; empty unless config.timeline. Any time.
   virtual std::vector<const TimelineRow *> timelineRows() const = 0;
 
   /// Records why the task fails (the first reason counts), wakes everybody who

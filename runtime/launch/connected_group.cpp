@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <mutex>
 #include <unistd.h>
 
@@ -51,6 +52,8 @@ public:
     if (!failure.empty())
       throw Error(failure);
     collectives = std::move(connected);
+    if (options.compares_clocks)
+      begin_comparing_clocks();
   }
 
   Communicator &communicator() override { return *collectives; }
@@ -62,6 +65,31 @@ public:
 
   std::string cause(double patience) override {
     return failing ? std::string() : watch->wait_for_failure(seconds(patience));
+  }
+
+  ClockAlignment clock() override {
+    if (rank == 0)
+      return ClockAlignment::shared();
+    watch->compare_clocks();
+    return watch->clock(shares_clock);
+  }
+
+  std::optional<std::string> fetch(int of) override {
+    const int asked = ranks[static_cast<size_t>(of)];
+    std::unique_lock lock(handing);
+    handed_by = -1;
+    lock.unlock();
+    watch->fetch(asked);
+    lock.lock();
+    constexpr auto look = std::chrono::milliseconds(20);
+    while (!changed.wait_for(lock, look, [&] { return handed_by == asked; }))
+      if (watch->failed_before(seconds(options.failure_timeout * fetching)))
+        return std::nullopt;
+    return std::exchange(handed, std::nullopt);
+  }
+
+  bool hand_over(const std::string &part) override {
+    return watch->hand_over(part, seconds(options.failure_timeout * handing_over));
   }
 
   void leave() override { watch->leave(); }
@@ -81,6 +109,22 @@ public:
   }
 
 private:
+  // Parts of the failure timeout after a failure, in which who is left can say what it has: less than what tasks have
+  // to end, and task 0 goes last (train.cpp).
+  static constexpr double fetching = 0.15, handing_over = 0.2;
+
+  void begin_comparing_clocks() {
+    const std::string own = clock_identity();
+    if (rank == 0)
+      watch->set("clock", own);
+    if (rank == 0)
+      return;
+    // Asked for in any case: no task is ahead of the others.
+    const std::string first = watch->get("clock");
+    shares_clock = !own.empty() && first == own;
+    watch->compare_clocks();
+  }
+
   std::unique_ptr<Communicator> connect() {
     if (ranks.size() == 1)
       return make_sole_communicator();
@@ -161,10 +205,25 @@ private:
     // Port 0 asks for a free one, which only this process can then know.
     HostPort where = parse_host_port(options.rendezvous);
     options.rendezvous = where.host + ":" + std::to_string(bound_port(listening));
-    RendezvousOptions server_options{
-        options.tasks,           options.rendezvous,    options.fingerprint, options.secret, options.arrival_timeout,
-        options.failure_timeout, options.stall_warning, options.log,         options.note,   options.tls,
-        options.sizes,           options.last_call,     options.finished};
+    RendezvousOptions server_options{options.tasks,
+                                     options.rendezvous,
+                                     options.fingerprint,
+                                     options.secret,
+                                     options.arrival_timeout,
+                                     options.failure_timeout,
+                                     options.stall_warning,
+                                     options.log,
+                                     options.note,
+                                     options.tls,
+                                     options.sizes,
+                                     options.last_call,
+                                     options.finished,
+                                     [this](int of, std::optional<std::string> part) {
+                                       const std::lock_guard lock(handing);
+                                       handed_by = of;
+                                       handed = std::move(part);
+                                       changed.notify_all();
+                                     }};
     server = std::make_unique<RendezvousServer>(std::move(server_options), std::move(listening));
   }
 
@@ -197,6 +256,11 @@ private:
   std::vector<int> ranks; // of the group's tasks among all
   int rank = 0;           // this task's position in it
   Progress progress;
+  bool shares_clock = false; // with task 0
+  std::mutex handing;        // guards what follows
+  std::condition_variable changed;
+  int handed_by = -1; // whose part that is, among all tasks
+  std::optional<std::string> handed;
   std::unique_ptr<RendezvousServer> server;
   std::mutex connecting; // guards failure, and collectives until join returns
   std::string failure;

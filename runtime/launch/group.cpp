@@ -19,6 +19,9 @@ public:
   std::vector<int> members() const override { return {0}; }
   void fail(const std::string &reason) noexcept override {}
   std::string cause(double seconds) override { return ""; }
+  ClockAlignment clock() override { return ClockAlignment::shared(); }
+  std::optional<std::string> fetch(int rank) override { return std::nullopt; }
+  bool hand_over(const std::string &part) override { return false; }
   void leave() override {}
 
 private:

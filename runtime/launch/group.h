@@ -26,11 +26,13 @@
 
 #include "collectives/communicator.h"
 #include "core/error.h"
+#include "launch/clock_alignment.h"
 #include "launch/tasks.h"
 #include "tls/tls.h"
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -50,6 +52,7 @@ struct GroupOptions {
   double failure_timeout = 10;    // --failure-timeout: seconds within which a silent task is given up
   double stall_warning = 60;      // --stall-warning: seconds in one collective before the log says who is late
   std::function<void(const std::string &message)> on_failure; // empty: print it and _exit(1)
+  bool compares_clocks = false;  // with task 0's, for clock() and what is handed over; the same in all
   std::function<void()> on_lost; // before on_failure, or what is thrown: a task was lost, or has not come
   std::function<void(const std::string &message)> log;  // stall warnings; empty: stderr
   std::function<void(const std::string &message)> note; // who is awaited; empty: stderr
@@ -101,6 +104,17 @@ public:
   /// Why another task has ended, as soon as that is known; "" where it is not within so many seconds, or this task has
   /// said that it ends. Any thread.
   virtual std::string cause(double seconds) = 0;
+
+  /// Where clocks are compared: how this task's stands to task 0's, by exchanges during the run and by some more now.
+  virtual ClockAlignment clock() = 0;
+
+  /// In task 0, by one thread: the next part of what task `rank` of the group hands over. Nothing where that task is
+  /// gone, or the run has failed and it has not answered soon.
+  virtual std::optional<std::string> fetch(int rank) = 0;
+
+  /// In another task: gives task 0 the next part, less than a MiB, when it asks for it. False where it will not any
+  /// more.
+  virtual bool hand_over(const std::string &part) = 0;
 
   /// This task's part is done: waits until all others say so too, or one fails
   /// (then as above). To be called by the thread that joined, after the last

@@ -6,6 +6,7 @@
 #include "launch/rendezvous.h"
 
 #include "core/error.h"
+#include "core/timeline.h"
 #include "launch/secret.h"
 #include "launch/signals.h"
 
@@ -138,6 +139,7 @@ void RendezvousServer::receive(Connection &from) {
     if (from.refused)
       return;
     from.last_heard = Clock::now();
+    from.received_ns = nowNs();
     from.reader.append(buffer, static_cast<size_t>(n));
     while (auto message = from.reader.next()) {
       handle(from, *message);
@@ -180,6 +182,16 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     from.collective = f[3];
     from.seconds_inside = std::strtod(f[4].c_str(), nullptr);
     return;
+  case MessageKind::Time:
+    if (f.size() != 1)
+      break;
+    return say(from, {MessageKind::Time, {f[0], std::to_string(from.received_ns), std::to_string(nowNs())}});
+  case MessageKind::Fetch:
+    if (from.rank != 0 || f.size() != 1)
+      break;
+    return ask_for_part(static_cast<int>(number(f[0])));
+  case MessageKind::Part:
+    return give_part(from.rank, f[0]);
   case MessageKind::Failed:
     from.goodbye = true;
     return end_all({MessageKind::Lost, {describe(from.rank), "0", ": " + f[0]}});
@@ -201,6 +213,22 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     break;
   }
   throw Error("it spoke out of turn at the rendezvous");
+}
+
+void RendezvousServer::ask_for_part(int rank) {
+  fetched = rank;
+  for (auto &c : connections)
+    if (rank >= 0 && c->rank == rank && !c->closed)
+      return say(*c, {MessageKind::Fetch, {}});
+  give_part(rank, std::nullopt);
+}
+
+/// One that task 0 does not wait for any more is nobody's.
+void RendezvousServer::give_part(int rank, std::optional<std::string> part) {
+  if (fetched != rank || !options.on_part)
+    return;
+  fetched.reset();
+  options.on_part(rank, std::move(part));
 }
 
 void RendezvousServer::greet(Connection &from, const Message &hello) {
@@ -411,6 +439,7 @@ void RendezvousServer::lose(Connection &lost, const std::string &how) {
   lost.closed = true;
   if (lost.rank < 0 && !lost.refused)
     note_stranger(lost, "says no Hello of this run (" + how + ")");
+  give_part(lost.rank, std::nullopt);
   if (lost.rank < 0 || lost.goodbye || ended || refused)
     return;
   // An elastic run does without those that it has not begun with.

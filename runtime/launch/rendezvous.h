@@ -57,6 +57,9 @@ struct RendezvousOptions {
   double last_call = 0;
   // The run has ended, and its server is gone with the task that had it: whoever comes hears that it is over.
   bool over = false;
+  // The next part that `rank` hands over to task 0, which has asked for it; none where that task is gone. Called from
+  // the server's thread.
+  std::function<void(int rank, std::optional<std::string> part)> on_part = {};
 };
 
 class RendezvousServer {
@@ -93,6 +96,7 @@ private:
     bool refused = false; // nothing that it says counts any more
     std::string challenge;
     Clock::time_point accepted = Clock::now(), last_heard = accepted;
+    int64_t received_ns = 0;                    // when the last bytes came
     std::optional<Clock::time_point> contested; // since when another says that it is this task
     // From its last heartbeat.
     int64_t step = -1, begun = 0;
@@ -107,6 +111,8 @@ private:
   void challenge(Connection &stranger);
   void receive(Connection &from);
   void handle(Connection &from, const Message &message);
+  void ask_for_part(int rank);
+  void give_part(int rank, std::optional<std::string> part);
   void greet(Connection &from, const Message &hello);
   void check_arrivals();
   void check_silence();
@@ -145,9 +151,10 @@ private:
   std::map<std::string, std::string> values;
   std::map<std::string, std::vector<int>> awaited; // key -> ranks that asked for it
   std::string address_of_first;                    // task 0's, as another task reached it
-  std::string sent_away;    // the last task that came with another program or other flags; "" for none
-  std::vector<int> members; // of the group, once it is ready
-  std::set<int> done;       // those that have said goodbye, also where they have gone since
+  std::string sent_away;      // the last task that came with another program or other flags; "" for none
+  std::vector<int> members;   // of the group, once it is ready
+  std::optional<int> fetched; // whose next part task 0 waits for
+  std::set<int> done;         // those that have said goodbye, also where they have gone since
   std::optional<Clock::time_point> enough_since; // an elastic run has the fewest tasks that it needs
   std::atomic<bool> grows = false, forms_again = false;
   std::atomic<size_t> late_tasks = 0; // without which the run has ended, and who have not heard of it

@@ -156,15 +156,31 @@ Socket ask_for_file(const std::string &answer, Clock::time_point deadline) {
   return receive_file(socket);
 }
 
+std::string boot_identity() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  return boot;
+}
+
+/// Of this process; "" where there is none, or /proc does not say.
+std::string namespace_identity(const char *kind) {
+  struct stat found;
+  if (stat((std::string("/proc/self/ns/") + kind).c_str(), &found) != 0)
+    return "";
+  return std::to_string(found.st_dev) + " " + std::to_string(found.st_ino);
+}
+
 } // namespace
 
 std::string host_identity() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  struct stat network;
-  if (boot.empty() || stat("/proc/self/ns/net", &network) != 0)
-    return "";
-  return boot + " " + std::to_string(network.st_dev) + " " + std::to_string(network.st_ino);
+  const std::string boot = boot_identity(), network = namespace_identity("net");
+  return boot.empty() || network.empty() ? "" : boot + " " + network;
+}
+
+// A kernel without time namespaces has no file for them, and one clock.
+std::string clock_identity() {
+  const std::string boot = boot_identity();
+  return boot.empty() ? "" : boot + " " + namespace_identity("time");
 }
 
 std::vector<std::vector<int>> find_hosts(KeyValueStore &store, int rank, int size, const std::string &identity) {

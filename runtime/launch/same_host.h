@@ -24,6 +24,10 @@ namespace drt {
 /// What this process and those that it can share memory with have in common; "" where /proc does not say.
 std::string host_identity();
 
+/// What processes that have the same clock (CLOCK_MONOTONIC) have in common: the kernel since its start, and the time
+/// namespace. "" where /proc does not say.
+std::string clock_identity();
+
 /// The ranks of each host, in the order of their first ranks. Every task calls it, and has the same answer. A task
 /// without an identity is a host of its own.
 std::vector<std::vector<int>> find_hosts(KeyValueStore &store, int rank, int size, const std::string &identity);

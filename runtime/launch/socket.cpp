@@ -297,7 +297,14 @@ void check(const Message &message) {
   case MessageKind::Welcome:
   case MessageKind::Get:
   case MessageKind::Failed:
+  case MessageKind::Part:
     right = fields == 1;
+    break;
+  case MessageKind::Time:
+    right = fields == 1 || fields == 3;
+    break;
+  case MessageKind::Fetch:
+    right = fields == 0 || fields == 1;
     break;
   case MessageKind::Heartbeat: // a task's says where it is
     right = fields == 5 || fields == 0;

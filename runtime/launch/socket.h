@@ -112,6 +112,9 @@ enum class MessageKind : uint8_t {
   Welcome,   // from the server: its own proof, of what Hello asked. What comes before it may be a stranger's
   StartTls,  // from the server, instead of Challenge, where the run is encrypted; Challenge then comes over TLS
   Spare,     // from the server: the group is formed without this task, which may be in the next one
+  Time,      // to the server: this task's clock. From it: the same, its own when it came, and when it answers
+  Fetch,     // from task 0 to the server: of which task; from it, to that task: the next part is asked for
+  Part,      // to the server: the part, for task 0
 };
 
 struct Message {

@@ -4,10 +4,10 @@
 //
 //===----------------------------------------------------------------------===//
 #include "checkpoint/output_file.h"
-#include "core/timeline.h"
 #include "launch/group.h"
 #include "launch/program.h"
 #include "launch/run_report.h"
+#include "launch/run_timeline.h"
 #include "launch/secret.h"
 #include "launch/signals.h"
 #include "launch/start_point.h"
@@ -89,6 +89,10 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
     group.fingerprint += " " + fetch;
   if (!options.report.empty())
     group.fingerprint += " reported";
+  if (!options.timeline.empty()) {
+    group.fingerprint += " with a timeline";
+    group.compares_clocks = true;
+  }
   if (hasSpread(program))
     group.fingerprint += (options.checkpointDir.empty() ? " " : " saved every ") + number(options.saveEvery) +
                          (options.exportNpz.empty() ? "" : "exported");
@@ -133,14 +137,6 @@ TaskConfig configOf(const drt_program &program, const Options &options, const st
   return config;
 }
 
-// The rows of every task lie in files of their own beside task 0's.
-void writeTimelineOf(Trainer &trainer, const Options &options, const std::string &task, int rank, int64_t originNs) {
-  if (options.timeline.empty())
-    return;
-  const std::string path = rank == 0 ? options.timeline : options.timeline + "." + std::to_string(rank);
-  writeTimeline(path, task, rank, originNs, trainer.timelineRows());
-}
-
 /// `group`: null where the plan has one task; taken, and never destroyed, where threads of a failed task may still be
 /// in it.
 int trainTask(const drt_program &given, const Options &options, const std::vector<Task> &tasks, int rank,
@@ -160,11 +156,11 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
       group->fail(why);
       return why;
     };
+  RunTimeline timeline(options.timeline, tasks, rank, group.get());
   if (communicator) {
     communicator->describe(0, "the seed");
     communicator->broadcast(&config.entropy, sizeof config.entropy, 0);
   }
-  const int64_t originNs = nowNs();
   std::unique_ptr<RunReport> report;
   if (!options.report.empty()) {
     report = std::make_unique<RunReport>(options.report, program, tasks, rank, communicator);
@@ -180,7 +176,7 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
   auto trainer = std::make_unique<Trainer>(program, options, communicator, config, report.get(), std::move(elastic));
   try {
     const int signal = trainer->run();
-    writeTimelineOf(*trainer, options, tasks[rank].name(), rank, originNs);
+    timeline.write(trainer->timelineRows());
     if (group && trainer->formsAgain()) {
       group->form_again();
       group->leave();
@@ -198,12 +194,14 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
     }
     return signal ? 128 + signal : 0;
   } catch (const std::exception &error) {
+    if (group)
+      group->fail(error.what());
+    timeline.writeAfterFailure(trainer->timelineRows());
     // A replica that computes on and on cannot be joined; it ends with the process.
     if (!trainer->task().atRest()) {
       trainer.release();
       report.release();
-      if (group)
-        group.release()->fail(error.what());
+      (void)group.release();
     }
     throw;
   }

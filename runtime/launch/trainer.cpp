@@ -236,13 +236,11 @@ int Trainer::run() {
   return signal_;
 }
 
-std::vector<const TimelineRow *> Trainer::timelineRows() {
+std::vector<const TimelineRow *> Trainer::timelineRows() const {
   std::vector<const TimelineRow *> rows = task_->timelineRows();
-  for (Entry *entry : {&step_, &accumulate_}) {
-    entry->feeder.reset(); // its thread writes the row
+  for (const Entry *entry : {&step_, &accumulate_})
     if (entry->row && !entry->row->events().empty())
       rows.push_back(entry->row.get());
-  }
   return rows;
 }
 

@@ -55,8 +55,8 @@ public:
 
   TaskRuntime &task() { return *task_; }
 
-  /// The task's rows of the timeline, and those of the threads that read ahead. Not while a step runs.
-  std::vector<const TimelineRow *> timelineRows();
+  /// The task's rows of the timeline, and those of the threads that read ahead; empty without one.
+  std::vector<const TimelineRow *> timelineRows() const;
 
 private:
   void compareInputs();

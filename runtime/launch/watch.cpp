@@ -6,6 +6,7 @@
 #include "launch/watch.h"
 
 #include "core/error.h"
+#include "core/timeline.h"
 #include "launch/secret.h"
 
 #include <algorithm>
@@ -263,6 +264,13 @@ ssize_t Watch::receive(Wire &from, char *buffer, size_t size) const {
 }
 
 void Watch::run() {
+  watch();
+  const std::lock_guard lock(mutex);
+  connected = false;
+  changed.notify_all();
+}
+
+void Watch::watch() {
   auto next = Clock::now();
   auto last_heard = Clock::now();
   for (;;) {
@@ -275,6 +283,8 @@ void Watch::run() {
             {std::to_string(progress.step.load(std::memory_order_relaxed)),
              std::to_string(progress.begun.load(std::memory_order_relaxed)), inside ? "1" : "0",
              progress.name.load(std::memory_order_relaxed), std::to_string(inside ? seconds(now - since) : 0.0)}});
+      if (options.compares_clocks && options.rank != 0)
+        ask_for_time();
     }
     pollfd events[2] = {{wire.fd(), POLLIN, 0}, {stop_read.fd(), POLLIN, 0}};
     auto wait = std::chrono::duration_cast<std::chrono::milliseconds>(next - now).count();
@@ -291,9 +301,10 @@ void Watch::run() {
           return lost(first_task() + " was lost" + in_step() + ": " +
                       (n == 0 || errno == ECONNRESET ? "connection closed" : std::strerror(errno)));
         last_heard = Clock::now();
+        const int64_t received_ns = nowNs();
         reader.append(buffer, static_cast<size_t>(n));
         while (auto message = next_answer())
-          handle(*message);
+          handle(*message, received_ns);
       } catch (const std::exception &e) {
         return failed(e.what());
       }
@@ -304,7 +315,7 @@ void Watch::run() {
   }
 }
 
-void Watch::handle(const Message &message) {
+void Watch::handle(const Message &message, int64_t received_ns) {
   switch (message.kind) {
   case MessageKind::Value: {
     std::lock_guard lock(mutex);
@@ -320,6 +331,22 @@ void Watch::handle(const Message &message) {
   }
   case MessageKind::Lost:
     return failed(told(message, in_step()));
+  case MessageKind::Time: {
+    if (message.fields.size() != 3)
+      return;
+    const auto number = [&](size_t field) { return std::strtoll(message.fields[field].c_str(), nullptr, 10); };
+    std::lock_guard lock(mutex);
+    comparison.exchanged(number(0), number(1), number(2), received_ns);
+    ++exchanges;
+    changed.notify_all();
+    return;
+  }
+  case MessageKind::Fetch: {
+    std::lock_guard lock(mutex);
+    fetched = true;
+    changed.notify_all();
+    return;
+  }
   default:
     return;
   }
@@ -351,6 +378,7 @@ void Watch::failed(const std::string &message) {
     if (!failure.empty() || all_gone)
       return;
     tell = callback;
+    failed_at = Clock::now();
     if (!tell)
       failure = message;
   }
@@ -425,6 +453,44 @@ void Watch::fail(const std::string &reason) noexcept {
     changed.wait_for(lock, std::chrono::seconds(1), [&] { return !failure.empty(); });
   } catch (const std::exception &) {
   }
+}
+
+void Watch::ask_for_time() { send({MessageKind::Time, {std::to_string(nowNs())}}); }
+
+void Watch::compare_clocks() {
+  constexpr int rounds = 16;
+  constexpr auto patience = std::chrono::milliseconds(200); // a lost answer is not awaited
+  std::unique_lock lock(mutex);
+  for (int i = 0; i < rounds && connected && failure.empty(); ++i) {
+    const int64_t before = exchanges;
+    lock.unlock();
+    ask_for_time();
+    lock.lock();
+    changed.wait_for(lock, patience, [&] { return exchanges != before || !connected || !failure.empty(); });
+  }
+}
+
+ClockAlignment Watch::clock(bool is_shared) const {
+  const std::lock_guard lock(mutex);
+  return comparison.alignment(is_shared);
+}
+
+bool Watch::hand_over(const std::string &part, Clock::duration patience) {
+  {
+    std::unique_lock lock(mutex);
+    const auto is_due = [&] { return fetched || !connected; };
+    // While the run goes on, task 0 comes to it when it does.
+    changed.wait(lock, [&] { return is_due() || !failure.empty(); });
+    if (!changed.wait_until(lock, failed_at + patience, is_due) || !fetched)
+      return false;
+    fetched = false;
+  }
+  return send({MessageKind::Part, {part}});
+}
+
+bool Watch::failed_before(Clock::duration patience) const {
+  const std::lock_guard lock(mutex);
+  return !connected || (!failure.empty() && Clock::now() > failed_at + patience);
 }
 
 void Watch::leave() {

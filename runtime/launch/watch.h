@@ -14,6 +14,7 @@
 
 #include "collectives/key_value_store.h"
 #include "collectives/progress.h"
+#include "launch/clock_alignment.h"
 #include "launch/group.h"
 #include "launch/rendezvous.h"
 
@@ -44,6 +45,18 @@ public:
   void fail(const std::string &reason) noexcept;
   void leave();
 
+  /// Asks for the rendezvous' time some times. `is_shared` as ClockComparison's. Not from the watching thread.
+  void compare_clocks();
+  ClockAlignment clock(bool is_shared) const;
+
+  /// In task 0: asks for the next part that a task hands over, which comes to the rendezvous.
+  void fetch(int of) { send({MessageKind::Fetch, {std::to_string(of)}}); }
+  /// Waits until task 0 asks, and sends the part. False where it does not ask any more: it is gone, or the run has
+  /// failed and it has had `patience` since.
+  bool hand_over(const std::string &part, Clock::duration patience);
+  /// Whether the run has failed so long ago.
+  bool failed_before(Clock::duration patience) const;
+
   /// Ranks of the tasks that the group has, in their order.
   std::vector<int> members() const;
 
@@ -60,7 +73,9 @@ private:
   std::optional<Message> next_answer();
   [[noreturn]] void refuse_rendezvous() const;
   void run();
-  void handle(const Message &message);
+  void watch();
+  void ask_for_time();
+  void handle(const Message &message, int64_t received_ns);
   void failed(const std::string &message);
   void lost(const std::string &message);
   void note_lost() const;
@@ -80,12 +95,17 @@ private:
   std::string own_address;
 
   std::mutex sending;
-  std::mutex mutex; // guards what follows
+  mutable std::mutex mutex; // guards what follows
   std::condition_variable changed;
   std::map<std::string, std::string> values;
   std::string failure;
   std::function<void(const std::string &)> callback;
   bool all_gone = false;
+  Clock::time_point failed_at;
+  bool connected = true;
+  ClockComparison comparison;
+  int64_t exchanges = 0;
+  bool fetched = false; // task 0 has asked for the next part
   std::thread thread;
 };
 

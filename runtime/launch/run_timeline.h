@@ -1,0 +1,52 @@
+//===- run_timeline.h - The timeline of a run, of all its tasks -----------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+//
+// --timeline F: task 0 writes one file. The others hand it their events at their end, in parts that it asks for, over
+// the control connection, with times on task 0's clock (clock_alignment.h). Task 0 has one part at a time in memory.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DRT_LAUNCH_RUN_TIMELINE_H
+#define DRT_LAUNCH_RUN_TIMELINE_H
+
+#include "core/timeline.h"
+#include "launch/group.h"
+#include "launch/tasks.h"
+
+#include <string>
+#include <vector>
+
+namespace drt {
+
+class RunTimeline {
+public:
+  /// The file's times begin here: before any task has done anything. `path`: "" where none was asked for. `tasks`: the
+  /// group's, of which this is `rank`. `group`: null where there is one task; outlives it.
+  RunTimeline(std::string path, std::vector<Task> tasks, int rank, Group *group);
+
+  /// Every task calls it when its steps are done. Throws Error where the file cannot be written.
+  void write(const std::vector<const TimelineRow *> &rows);
+
+  /// The same where the run has failed: what those tasks that are left have done. Other threads may be at work; soon
+  /// over.
+  void writeAfterFailure(const std::vector<const TimelineRow *> &rows) noexcept;
+
+private:
+  void handOver(const std::vector<const TimelineRow *> &rows);
+  void gather(const std::vector<const TimelineRow *> &rows);
+  int32_t processOf(int task) const;
+  std::string nameOf(int task) const;
+
+  const std::string path_;
+  const std::vector<Task> tasks_;
+  const int rank_;
+  Group *const group_;
+  const int64_t originNs_ = nowNs();
+  bool isDone_ = false;
+};
+
+} // namespace drt
+
+#endif // DRT_LAUNCH_RUN_TIMELINE_H
