@@ -31,7 +31,7 @@ def with_timeline(folder):
     model.compile(train, 2, "AllReduce", *flags)
     must([train, "--data", model.feeds, "--steps", "4", "--quiet", "--timeline", timeline])
     page = folder / "timeline.html"
-    must([*model.compile_command(page, 2, "AllReduce", *flags), "--emit=html", "--timeline", timeline, "--timeline", f"{timeline}.1"])
+    must([*model.compile_command(page, 2, "AllReduce", *flags), "--emit=html", "--timeline", timeline])
     return page
 
 
@@ -216,6 +216,12 @@ def shows_measured(browser, page):
         found.append("an operation has no mean")
     browser.evaluate("[...document.querySelectorAll('.button')].find(button => button.textContent === 'Measured').click()")
     browser.settle()
+    # Tasks that are in one file are on one clock: a step begins once.
+    events = browser.evaluate("measured.stepOf(currentEntry(), 2).rows.map(row => row.events.map(event => [event.begin, event.name]))")
+    if sum(event[0] == 0 for row in events for event in row) != 1:
+        found.append("the step does not begin with one operation of one task")
+    if "all tasks on one clock" not in (said := browser.evaluate("byId('views').textContent")):
+        found.append(f"the page does not say that the tasks are on one clock: {said}")
     return found + complaints(browser, page)
 
 

@@ -25,7 +25,7 @@ struct CompileOptions {
                      precision = "fp32";
   std::string trainOp, loss, initOp;
   std::vector<std::string> fetches, feeds;
-  /// `--emit=html`: what runs of the executable wrote, a file a task.
+  /// `--emit=html`: what runs of the executable wrote.
   std::vector<std::string> timelines;
   /// `strategy diff`: what `strategy` is compared with.
   std::string otherStrategy;

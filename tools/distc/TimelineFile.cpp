@@ -77,8 +77,8 @@ llvm::Expected<TimelineFile> TimelineFile::read(const std::string &path) {
     if (text("ph") == "M") {
       std::string name = arguments ? arguments->getString("name").value_or("").str() : "";
       if (text("name") == "process_name")
-        timeline.processes[*process] = name;
-      else
+        timeline.tasks[*process].name = name;
+      else if (text("name") == "thread_name")
         timeline.rows[rowOf(*process, *thread)].label = name;
       continue;
     }
@@ -95,7 +95,32 @@ llvm::Expected<TimelineFile> TimelineFile::read(const std::string &path) {
   }
   if (timeline.events.empty())
     return fail("has no events: no step was run");
+  timeline.readTasks(*root);
   return timeline;
+}
+
+/// What the file says of clocks. One that says nothing, and has one task, has one clock.
+void TimelineFile::readTasks(const llvm::json::Object &root) {
+  for (const Row &row : rows)
+    tasks.try_emplace(row.process);
+  const llvm::json::Object *other = root.getObject("otherData");
+  const llvm::json::Array *described = other ? other->getArray("tasks") : nullptr;
+  if (!described) {
+    if (tasks.size() == 1)
+      tasks.begin()->second.uncertainty = 0;
+    return;
+  }
+  for (const llvm::json::Value &value : *described) {
+    const llvm::json::Object *task = value.getAsObject();
+    auto process = task ? task->getInteger("pid") : std::nullopt;
+    auto found = process ? tasks.find(*process) : tasks.end();
+    if (found == tasks.end())
+      continue;
+    if (auto name = task->getString("task"))
+      found->second.name = name->str();
+    if (task->getString("clock").value_or("unknown") != "unknown")
+      found->second.uncertainty = task->getNumber("uncertainty_us");
+  }
 }
 
 /// Whether what a row shows are operations of the plan: a replica's own thread, or its compute stream on a device. In
@@ -145,12 +170,21 @@ void TimelineFile::write(llvm::json::OStream &json) const {
   json.attribute("first_step", from);
   json.attribute("last_step", ofStep.rbegin()->first);
   json.attribute("steps_left_out", leftOut);
+  json.attributeArray("tasks", [&] {
+    for (const auto &[process, task] : tasks)
+      writeRow(json, [&, &task = task](llvm::json::OStream &row) {
+        row.object([&] {
+          row.attribute("name", toJsonText(task.name));
+          if (task.uncertainty)
+            row.attribute("uncertainty_us", *task.uncertainty);
+        });
+      });
+  });
   json.attributeArray("rows", [&] {
     for (const Row &one : rows)
       writeRow(json, [&](llvm::json::OStream &row) {
-        auto process = processes.find(one.process);
         row.array([&] {
-          row.value(process == processes.end() ? "" : toJsonText(process->second));
+          row.value(toJsonText(tasks.at(one.process).name));
           row.value(toJsonText(one.label));
         });
       });

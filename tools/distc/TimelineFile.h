@@ -10,10 +10,11 @@
 #include "llvm/Support/Error.h"
 #include "llvm/Support/JSON.h"
 #include <map>
+#include <optional>
 
 namespace distc {
 
-/// A file in Chrome's trace format, of one task, as the runtime writes it.
+/// A file in Chrome's trace format, of a run's tasks, as the runtime writes it.
 class TimelineFile {
 public:
   /// Fails where the file is no such trace.
@@ -27,9 +28,15 @@ public:
   void write(llvm::json::OStream &json) const;
 
 private:
+  void readTasks(const llvm::json::Object &root);
+
   struct Row {
     int64_t process;
     std::string label;
+  };
+  struct Task {
+    std::string name;
+    std::optional<double> uncertainty; // of its times on the file's clock, in microseconds; none: it has its own clock
   };
   struct Event {
     int64_t row, name, step;
@@ -38,7 +45,7 @@ private:
 
   std::string path;
   std::vector<Row> rows;
-  std::map<int64_t, std::string> processes;
+  std::map<int64_t, Task> tasks;                          // by process
   std::vector<std::pair<std::string, std::string>> names; // category and name
   std::vector<Event> events;
 };

@@ -165,7 +165,7 @@ int main(int argc, char **argv) {
   compile
       ->add_option(
           "--timeline", options.timelines,
-          "With --emit=html: what runs of the executable wrote (--timeline), a file a task: shows what was measured")
+          "With --emit=html: what a run of the executable wrote (--timeline): shows what was measured")
       ->allow_extra_args(false);
 
   CLI::App *run =

@@ -166,16 +166,21 @@ const blockCategory = (entry, block) => block.operation !== undefined ? entry.op
 // Of the timelines: steps, and for a step the rows of events, each with the operation of the plan that it is of.
 const measured = (() => {
   const rows = [], steps = new Map();
-  for (const timeline of plan.timelines) {
+  // What the clocks of tasks that are in one file may differ by, in microseconds; none where each has a file of its own.
+  let uncertainty;
+  plan.timelines.forEach((timeline, file) => {
     const first = rows.length;
-    timeline.rows.forEach(([task, thread]) => rows.push({task, thread, label: (task && plan.tasks.length > 1 ? task + " " : "") + thread}));
+    const aligned = new Map(timeline.tasks.map(task => [task.name, task.uncertainty_us]));
+    if (timeline.tasks.length > 1)
+      uncertainty = maxOf(timeline.tasks, task => task.uncertainty_us ?? 0, uncertainty);
+    timeline.rows.forEach(([task, thread]) => rows.push({task, thread, clock: file + (aligned.get(task) === undefined ? " " + task : ""), label: (task && plan.tasks.length > 1 ? task + " " : "") + thread}));
     for (const [row, name, step, begin, duration] of timeline.events) {
       const [category, label] = timeline.names[name];
       if (!steps.has(step))
         steps.set(step, []);
       steps.get(step).push({row: first + row, category, name: label, begin: begin / 1e3, end: (begin + duration) / 1e3});
     }
-  }
+  });
   const numbers = [...steps.keys()].sort((a, b) => a - b);
   // What the runtime calls each entry's operations, in order; and what it calls none of them is its own: communication,
   // copies of feeds.
@@ -228,15 +233,15 @@ const measured = (() => {
     let found = null;
     const begins = byRow.flatMap(events => events.filter(event => event.operation).slice(0, 1).map(event => event.begin));
     if (begins.length) {
-      // Clocks of tasks begin when they do: each is shown from its own first event on.
+      // What has one clock is shown from its first event on: the tasks of a file together, those of others each for itself.
       const origins = new Map();
       byRow.forEach((events, i) => events.forEach(event => {
         if (event.operation)
-          origins.set(rows[i].task, Math.min(origins.get(rows[i].task) ?? Infinity, event.begin));
+          origins.set(rows[i].clock, Math.min(origins.get(rows[i].clock) ?? Infinity, event.begin));
       }));
       found = {step, rows: [], us: 0};
       byRow.forEach((events, i) => {
-        const origin = origins.get(rows[i].task) ?? events[0]?.begin ?? 0;
+        const origin = origins.get(rows[i].clock) ?? events[0]?.begin ?? 0;
         events.forEach(event => { event.begin -= origin; event.end -= origin; });
         // What the runtime did before was for another entry.
         const shown = events.filter(event => event.end > 0);
@@ -274,7 +279,10 @@ const measured = (() => {
     const [sum, count] = totals.get(entry)[operation.number];
     return count ? sum / count : undefined;
   };
-  return {exists: numbers.length > 0, stepOf, stepsOf, typical, meanOf};
+  const clocks = new Set(rows.map(row => row.clock)).size;
+  const clockText = clocks > 1 ? "each task from its own first operation on" : uncertainty === undefined ? ""
+    : uncertainty === 0 ? "all tasks on one clock" : `all tasks on one clock, to within ${format.time(uncertainty)}`;
+  return {exists: numbers.length > 0, stepOf, stepsOf, typical, meanOf, clockText};
 })();
 
 // ---- Scopes: nodes by the parts of their names ---------------------------------------------------------------------

@@ -117,7 +117,7 @@ views.schedule = {
       chart.setLanes(lanes, end, {spans, most: maxOf(entry.live, bytes => bytes, 1)});
       const assumed = plan.assumed;
       note.textContent = (what === "measured" ? "" : `Estimates are for one replica, from shapes alone, with ${assumed.flops_per_s / 1e9} billion operations, ${format.bytes(assumed.memory_bytes_per_s)} of memory and ${format.bytes(assumed.sent_bytes_per_s)} of messages a second: they tell what is large, not how long it takes here. `) +
-        (what === "estimated" ? measured.exists ? "" : "An executable's --timeline, given to distc compile --emit=html --timeline, adds the times measured." : `Measured: step ${step}, each task from its own first operation on.`);
+        (what === "estimated" ? measured.exists ? "" : "An executable's --timeline, given to distc compile --emit=html --timeline, adds the times measured." : `Measured: step ${step}${measured.clockText && ", " + measured.clockText}.`);
       highlight();
     };
     const highlight = () => {

@@ -170,18 +170,17 @@ class Executable:
 
     def timeline(self, data: Any, steps: int = 10, state: Any = None,
                  path: str | os.PathLike[str] | None = None) -> dict[str, Any]:
-        """When each kernel, copy and collective ran in so many steps of every task, as events of Chrome's trace format;
-        written to `path` too, a file for Perfetto, chrome://tracing and `plan_page`."""
+        """When each kernel, copy and collective ran in so many steps of every task, as events of Chrome's trace format,
+        all on one clock ("otherData" says to within what); written to `path` too, a file for Perfetto, chrome://tracing
+        and `plan_page`."""
         with tempfile.TemporaryDirectory(prefix="distc-") as name:
             folder = pathlib.Path(name)
             _run([*self._command(folder, data, state, steps), "--steps", str(steps), "--quiet", "--timeline",
                   str(folder / "timeline.json")], RunError)
-            # Tasks behind the first have files of their own: .1, .2, ...
-            parts = [json.loads(part.read_text()) for part in sorted(folder.glob("timeline.json*"), key=lambda part: (len(part.name), part.name))]
-        whole = {**parts[0], "traceEvents": [event for part in parts for event in part["traceEvents"]]}
+            text = (folder / "timeline.json").read_text()
         if path is not None:
-            pathlib.Path(path).write_text(json.dumps(whole))
-        return whole
+            pathlib.Path(path).write_text(text)
+        return json.loads(text)
 
     def _command(self, folder: pathlib.Path, data: Any, state: Any, steps: int = 0) -> list[str]:
         """The executable, what it reads, and where it begins; files that are made lie in the folder."""
