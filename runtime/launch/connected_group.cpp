@@ -47,13 +47,13 @@ public:
     ranks = watch->members();
     rank = static_cast<int>(std::find(ranks.begin(), ranks.end(), options.rank) - ranks.begin());
     watch->on_failure([this](const std::string &message) { end(message); });
+    if (options.compares_clocks)
+      begin_comparing_clocks();
     auto connected = connect();
     std::lock_guard lock(connecting);
     if (!failure.empty())
       throw Error(failure);
     collectives = std::move(connected);
-    if (options.compares_clocks)
-      begin_comparing_clocks();
   }
 
   Communicator &communicator() override { return *collectives; }
