@@ -34,7 +34,12 @@ RunTimeline::RunTimeline(std::string path, std::vector<Task> tasks, int rank, Gr
     : path_(std::move(path)), tasks_(std::move(tasks)), rank_(rank), group_(group) {}
 
 void RunTimeline::write(const std::vector<const TimelineRow *> &rows) {
-  if (path_.empty())
+  const std::lock_guard lock(mutex_);
+  writeOnce(rows);
+}
+
+void RunTimeline::writeOnce(const std::vector<const TimelineRow *> &rows) {
+  if (path_.empty() || isDone_)
     return;
   isDone_ = true;
   if (rank_ == 0)
@@ -45,10 +50,11 @@ void RunTimeline::write(const std::vector<const TimelineRow *> &rows) {
 
 void RunTimeline::writeAfterFailure(const std::vector<const TimelineRow *> &rows) noexcept {
   try {
+    const std::lock_guard lock(mutex_);
     const bool isEmpty =
         std::all_of(rows.begin(), rows.end(), [](const TimelineRow *row) { return row->events().empty(); });
-    if (!isDone_ && !isEmpty)
-      write(rows);
+    if (!isEmpty)
+      writeOnce(rows);
   } catch (const std::exception &error) {
     std::fprintf(stderr, "note: there is no timeline of the run that failed: %s\n", error.what());
   }

@@ -15,6 +15,7 @@
 #include "launch/group.h"
 #include "launch/tasks.h"
 
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -29,11 +30,12 @@ public:
   /// Every task calls it when its steps are done. Throws Error where the file cannot be written.
   void write(const std::vector<const TimelineRow *> &rows);
 
-  /// The same where the run has failed: what those tasks that are left have done. Other threads may be at work; soon
-  /// over.
+  /// The same where the run has failed: what those tasks that are left have done. Nothing where that has been written,
+  /// or nothing was done. Any thread, while others are at work; soon over.
   void writeAfterFailure(const std::vector<const TimelineRow *> &rows) noexcept;
 
 private:
+  void writeOnce(const std::vector<const TimelineRow *> &rows);
   void handOver(const std::vector<const TimelineRow *> &rows);
   void gather(const std::vector<const TimelineRow *> &rows);
   int32_t processOf(int task) const;
@@ -44,6 +46,7 @@ private:
   const int rank_;
   Group *const group_;
   const int64_t originNs_ = nowNs();
+  std::mutex mutex_; // of who writes
   bool isDone_ = false;
 };
 

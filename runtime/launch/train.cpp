@@ -19,6 +19,9 @@
 #include <bit>
 #include <chrono>
 #include <cstdio>
+#include <functional>
+#include <memory>
+#include <mutex>
 #include <optional>
 #include <random>
 #include <thread>
@@ -61,8 +64,28 @@ void endSoon(const std::string &message, double failureTimeout) {
   }).detach();
 }
 
+/// What this task does when another one has failed, though none of its own threads may ever get to it: a collective may
+/// not notice.
+class AfterFailure {
+public:
+  /// Null: nothing. Returns when nobody is at what was set before.
+  void set(std::function<void()> work) {
+    const std::lock_guard lock(mutex_);
+    work_ = std::move(work);
+  }
+  void run() {
+    const std::lock_guard lock(mutex_);
+    if (work_)
+      work_();
+  }
+
+private:
+  std::mutex mutex_;
+  std::function<void()> work_;
+};
+
 std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &options, const std::vector<Task> &tasks,
-                                 const Place &place, bool ended) {
+                                 const Place &place, bool ended, const std::shared_ptr<AfterFailure> &afterFailure) {
   const auto number = [](std::optional<int64_t> value) { return std::to_string(value.value_or(-1)) + " "; };
   GroupOptions group;
   group.tasks = tasks;
@@ -109,7 +132,10 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
   }
   group.finished = ended || has_finished();
   group.on_lost = report_lost_another;
-  group.on_failure = [timeout = options.failureTimeout](const std::string &message) { endSoon(message, timeout); };
+  group.on_failure = [timeout = options.failureTimeout, afterFailure](const std::string &message) {
+    endSoon(message, timeout);
+    std::thread([afterFailure] { afterFailure->run(); }).detach();
+  };
   return Group::join(std::move(group));
 }
 
@@ -140,7 +166,7 @@ TaskConfig configOf(const drt_program &program, const Options &options, const st
 /// `group`: null where the plan has one task; taken, and never destroyed, where threads of a failed task may still be
 /// in it.
 int trainTask(const drt_program &given, const Options &options, const std::vector<Task> &tasks, int rank,
-              std::unique_ptr<Group> &group) {
+              std::unique_ptr<Group> &group, AfterFailure &afterFailure) {
   Communicator *communicator = group && tasks.size() > 1 ? &group->communicator() : nullptr;
   const bool hasCommonMemory = communicator && communicator->has_common_memory();
   const drt_program &program = hasCommonMemory ? jointProgram(given) : given;
@@ -174,6 +200,12 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
       elastic->names.push_back(task.name());
   }
   auto trainer = std::make_unique<Trainer>(program, options, communicator, config, report.get(), std::move(elastic));
+  const auto writeTimeline = [&timeline, trainer = trainer.get()] {
+    timeline.writeAfterFailure(trainer->timelineRows());
+  };
+  afterFailure.set(writeTimeline);
+  const std::unique_ptr<AfterFailure, void (*)(AfterFailure *)> unset(&afterFailure,
+                                                                      [](AfterFailure *set) { set->set(nullptr); });
   try {
     const int signal = trainer->run();
     timeline.write(trainer->timelineRows());
@@ -196,7 +228,7 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
   } catch (const std::exception &error) {
     if (group)
       group->fail(error.what());
-    timeline.writeAfterFailure(trainer->timelineRows());
+    writeTimeline();
     // A replica that computes on and on cannot be joined; it ends with the process.
     if (!trainer->task().atRest()) {
       trainer.release();
@@ -209,7 +241,7 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
 
 /// A task of an elastic run's group, with the program for as many as have come.
 int trainMember(const drt_program &program, const Options &options, const std::vector<Task> &tasks, int rank,
-                std::unique_ptr<Group> &group) {
+                std::unique_ptr<Group> &group, AfterFailure &afterFailure) {
   const std::vector<int> ranks = group->members();
   const drt_program &formed = *programOf(program, static_cast<int64_t>(ranks.size()));
   std::vector<Task> members = plan_tasks(formed, false);
@@ -223,7 +255,7 @@ int trainMember(const drt_program &program, const Options &options, const std::v
   if (rank == 0)
     std::fprintf(stderr, "note: %zu of %zu workers compute: %s\n", ranks.size(), tasks.size(), names.c_str());
   const auto own = std::find(ranks.begin(), ranks.end(), rank) - ranks.begin();
-  return trainTask(formed, options, members, static_cast<int>(own), group);
+  return trainTask(formed, options, members, static_cast<int>(own), group, afterFailure);
 }
 
 } // namespace
@@ -253,10 +285,11 @@ int train(const drt_program &program, Options options) {
     return launchTasks(options, tasks, place);
   takeSignals();
   std::unique_ptr<Group> group;
+  const auto afterFailure = std::make_shared<AfterFailure>();
   if (place.kind == PlaceKind::Sole)
-    return trainTask(program, options, tasks, 0, group);
+    return trainTask(program, options, tasks, 0, group, *afterFailure);
   try {
-    group = joinGroup(program, options, tasks, place, hasEnded(options));
+    group = joinGroup(program, options, tasks, place, hasEnded(options), afterFailure);
   } catch (const RunIsOver &over) {
     std::fprintf(stderr, "note: %s\n", over.what());
     report_all_done();
@@ -264,8 +297,8 @@ int train(const drt_program &program, Options options) {
   }
   try {
     if (options.minWorkers)
-      return trainMember(program, options, tasks, place.rank, group);
-    return trainTask(program, options, tasks, place.rank, group);
+      return trainMember(program, options, tasks, place.rank, group, *afterFailure);
+    return trainTask(program, options, tasks, place.rank, group, *afterFailure);
   } catch (const std::exception &error) {
     if (group)
       group->fail(error.what());
