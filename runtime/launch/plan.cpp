@@ -348,6 +348,17 @@ static std::string errorsText(const drt_program &program) {
   return bytes > 0 ? "  errors     " + bytesText(bytes) + " a replica, kept by compressors\n" : "";
 }
 
+// What a checkpoint is written of beside the steps, in the task that writes most.
+static int64_t copyBytes(const drt_program &program) {
+  if (!hasSpread(program))
+    return VariablesCopy::bytesOf(program);
+  int64_t most = 0;
+  if (const std::optional<SavedParts> parts = SavedParts::of(program))
+    for (int part = 0; part < parts->parts(); ++part)
+      most = std::max(most, VariablesCopy::bytesOf(program, &*parts, part));
+  return most;
+}
+
 static std::string taskMemoryText(const drt_program &program, const Options *options) {
   std::map<int64_t, std::string> holders; // tasks by what they hold
   int64_t replicas = 0;                   // of one task, at most
@@ -365,7 +376,7 @@ static std::string taskMemoryText(const drt_program &program, const Options *opt
   out += "  arenas     " + bytesText(program.arena_bytes) + " a replica\n";
   if (data > 0)
     out += "  data       " + bytesText(data) + "\n";
-  const int64_t copy = options && options->saveEvery > 0 && !hasSpread(program) ? VariablesCopy::bytesOf(program) : 0;
+  const int64_t copy = options && options->saveEvery > 0 ? copyBytes(program) : 0;
   if (copy > 0)
     out += "  checkpoint " + bytesText(copy) + ", a copy while it is written\n";
   out += errorsText(program);

@@ -20,7 +20,9 @@
 #include <future>
 #include <limits>
 #include <memory>
+#include <random>
 #include <sched.h>
+#include <thread>
 
 namespace drt {
 namespace {
@@ -605,18 +607,30 @@ void Trainer::save() {
   stopDeadline_->pause();
   if (!checkpoints_ && !hasSpread(program_))
     return;
-  if (!checkpoints_)
-    return saveVariables(*task_, {}, nullptr);
   // Before the checkpoint is there: a restart from it does not run these steps again.
   if (log_)
     log_->sync();
   if (events_)
     events_->flush();
   finishSave(true);
-  savedInput_ = inputPosition();
-  const std::string input =
-      step_.feeder->batch() > 0 || stopped_ || program_.num_rng_states > 0 ? inputPositionText(savedInput_) : "";
-  if (isEnding() || done_ == end_ || !hasRoomForCopy()) {
+  std::string input;
+  if (checkpoints_) {
+    savedInput_ = inputPosition();
+    if (step_.feeder->batch() > 0 || stopped_ || program_.num_rng_states > 0)
+      input = inputPositionText(savedInput_);
+  }
+  chooseParts();
+  if (parts_)
+    savePart(input);
+  else if (checkpoints_)
+    saveWhole(input);
+  else
+    saveVariables(*task_, {}, nullptr);
+}
+
+// By task 0, which others give what they alone have.
+void Trainer::saveWhole(const std::string &input) {
+  if (hasSpread(program_) || !hasRoomForCopy()) {
     checkpoint_ = checkpoints_->save(
         updates(), [&](CheckpointWriter &writer) { saveVariables(*task_, carried_, &writer); }, input);
     return;
@@ -628,12 +642,80 @@ void Trainer::save() {
       });
 }
 
-// Where memory is short the training waits for the file instead. So it does where tasks hold what others do not have:
-// task 0, which writes the file, need never have had room for all of it.
+// Tasks write what each has where the folder is one for all of them.
+void Trainer::chooseParts() {
+  if (partsAreChosen_)
+    return;
+  partsAreChosen_ = true;
+  Communicator *communicator = task_->communicator();
+  if (!communicator)
+    return;
+  parts_ = SavedParts::of(program_);
+  if (!parts_)
+    return;
+  if (first_) {
+    std::random_device random;
+    while (partsRun_ == 0)
+      partsRun_ = uint64_t{random()} << 32 | random();
+    if (!checkpoints_->leaveMark(partsRun_))
+      partsRun_ = 0; // the save says why
+  }
+  communicator->broadcast(&partsRun_, sizeof partsRun_, 0);
+  const uint8_t sees = partsRun_ != 0 && CheckpointManager::seesMark(options_.checkpointDir, partsRun_);
+  std::vector<uint8_t> all(static_cast<size_t>(communicator->size()));
+  communicator->all_gather(&sees, sizeof sees, all.data());
+  if (first_)
+    checkpoints_->removeMark(partsRun_);
+  if (std::find(all.begin(), all.end(), 0) != all.end())
+    parts_.reset();
+}
+
+// By every task that alone has some variables, and task 0 for the rest; task 0 publishes what all have written.
+void Trainer::savePart(const std::string &input) {
+  Communicator *communicator = task_->communicator();
+  communicator->describe(updates(), "checkpoint");
+  communicator->barrier(); // what is saved is what all updates so far have made
+  if (const int part = parts_->partOf(communicator->rank()); part >= 0) {
+    using Write = std::function<void(CheckpointWriter &)>;
+    const auto publish = [this, communicator, input, update = updates(),
+                          mine = CheckpointPart{part, parts_->parts(), partsRun_}](const Write &write) -> std::string {
+      if (mine.part > 0) {
+        CheckpointManager::saveOtherPart(options_.checkpointDir, update, mine, write);
+        return "";
+      }
+      return checkpoints_->savePart(
+          update, mine, write,
+          [&] {
+            communicator->throw_if_aborted();
+            if (isGone_)
+              throw Error("the other parts of a checkpoint are not waited for");
+            std::this_thread::sleep_for(std::chrono::milliseconds(2));
+          },
+          input);
+    };
+    if (hasRoomForCopy()) {
+      const BatchScheduling scheduling;
+      saving_ = std::async(std::launch::async,
+                           [this, publish, copy = std::make_shared<const VariablesCopy>(*task_, &*parts_, part)] {
+                             return publish([&](CheckpointWriter &writer) { copy->save(carried_, writer); });
+                           });
+    } else {
+      checkpoint_ = publish([&](CheckpointWriter &writer) { drt::savePart(*task_, *parts_, part, carried_, writer); });
+    }
+  }
+  communicator->barrier(); // nobody's next updates come before all are saved, or copied
+}
+
+// Where memory is short the training waits for the file instead; so it does at the end, when nothing else is to be
+// done.
 bool Trainer::hasRoomForCopy() const {
   constexpr int64_t spare = int64_t{64} << 20;
-  return !hasSpread(program_) &&
-         VariablesCopy::bytesOf(program_) + spare < availableBytes().value_or(std::numeric_limits<int64_t>::max());
+  if (isEnding() || done_ == end_)
+    return false;
+  Communicator *communicator = task_->communicator();
+  const int64_t bytes = parts_ ? VariablesCopy::bytesOf(program_, &*parts_, parts_->partOf(communicator->rank()))
+                               : VariablesCopy::bytesOf(program_);
+  return bytes + spare < availableBytes().value_or(std::numeric_limits<int64_t>::max());
 }
 
 // Of the checkpoint that is being written; if it is there, unless that is waited for. Throws what writing it threw.

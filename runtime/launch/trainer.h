@@ -19,6 +19,7 @@
 #include "launch/step_log.h"
 #include "launch/variables.h"
 
+#include <atomic>
 #include <functional>
 #include <future>
 #include <memory>
@@ -42,6 +43,8 @@ public:
   /// `runReport`: null unless --report; outlives it.
   Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config,
           RunReport *runReport = nullptr, std::optional<ElasticTask> elastic = {});
+
+  ~Trainer() { isGone_ = true; }
 
   /// Initializes, trains, writes what was asked for. Returns 0, or the signal that ended it early.
   int run();
@@ -83,6 +86,9 @@ private:
   void beginStep();
   bool isEnding() const { return signal_ != 0 || formsAgain_; }
   void save();
+  void saveWhole(const std::string &input);
+  void chooseParts();
+  void savePart(const std::string &input);
   bool hasRoomForCopy() const;
   void finishSave(bool waits);
 
@@ -159,6 +165,11 @@ private:
   std::unique_ptr<StepLog> log_;
   std::unique_ptr<EventFile> events_;
   std::unique_ptr<ProgressLine> progress_;
+  /// Where tasks write checkpoints together: chosen before the first one, with the number that their files have.
+  bool partsAreChosen_ = false;
+  std::optional<SavedParts> parts_;
+  uint64_t partsRun_ = 0;
+  std::atomic<bool> isGone_ = false; // nobody waits any longer for what others write
   std::future<std::string> saving_; // a checkpoint that is written beside the steps; is waited for before the rest goes
 };
 

@@ -222,9 +222,16 @@ namespace {
 /// What a checkpoint is written of: variables of a task, or of a copy of them.
 struct Source {
   const drt_program &program;
-  TaskRuntime *task; // null: nothing is spread
+  TaskRuntime *task; // null: what is written is here
   std::function<const void *(int32_t variable)> data;
+  const SavedParts *parts = nullptr; // null: all is written
+  int part = 0;
+
+  bool has(const drt_variable &v) const { return !parts || parts->partOf(v) == part; }
 };
+
+/// Whether a variable is a slice in the checkpoint that must be stored whole: TensorFlow reads no slices of float16.
+bool isStoredWhole(const drt_variable &v, const Place &place) { return place.isSlice && wholeType(v).dtype == DRT_F16; }
 
 void save(const Source &source, const std::vector<CarriedVariable> &carried, CheckpointWriter *writer) {
   Wholes wholes;
@@ -234,16 +241,18 @@ void save(const Source &source, const std::vector<CarriedVariable> &carried, Che
     const Place place = placeInCheckpoint(v);
     const Shape shape = extents(type.shape, type.rank);
     saved.insert(place.key);
-    // TensorFlow reads no slices of float16.
-    if (place.isSlice && type.dtype == DRT_F16) {
+    if (!source.has(v))
+      return;
+    const bool isElsewhere = source.task && isSpread(v);
+    if (isStoredWhole(v, place)) {
       std::vector<char> room;
-      const void *data = isSpread(v) ? gatherWhole(*source.task, i, room) : source.data(i);
+      const void *data = isElsewhere ? gatherWhole(*source.task, i, room) : source.data(i);
       if (writer)
         put(wholes, place, type, data);
       return;
     }
     if (!writer) {
-      if (isSpread(v))
+      if (isElsewhere)
         source.task->gatherShares(i, nullptr);
       return;
     }
@@ -251,11 +260,11 @@ void save(const Source &source, const std::vector<CarriedVariable> &carried, Che
     const CheckpointWriter::Source parts = [&](char *chunk, int64_t at, int64_t bytes) {
       source.task->gatherPart(i, {at, at + bytes}, chunk);
     };
-    if (place.isSlice && isSpread(v))
+    if (place.isSlice && isElsewhere)
       writer->addSlice(place.key, type.dtype, place.whole, place.begin, shape, parts);
     else if (place.isSlice)
       writer->addSlice(place.key, type.dtype, place.whole, place.begin, shape, source.data(i));
-    else if (isSpread(v))
+    else if (isElsewhere)
       writer->add(place.key, type.dtype, shape, parts);
     else
       writer->add(place.key, type.dtype, shape, source.data(i));
@@ -263,6 +272,8 @@ void save(const Source &source, const std::vector<CarriedVariable> &carried, Che
   if (!writer)
     return;
   writeAll(*writer, wholes);
+  if (source.part != 0)
+    return;
   for (const CarriedVariable &variable : carried) {
     saved.insert(variable.key);
     writer->add(variable.key, variable.dtype, variable.shape, variable.bytes.data());
@@ -281,17 +292,54 @@ void saveVariables(TaskRuntime &task, const std::vector<CarriedVariable> &carrie
   save({task.program(), &task, [&](int32_t i) { return task.variable(i); }}, carried, writer);
 }
 
-int64_t VariablesCopy::bytesOf(const drt_program &program) {
+std::optional<SavedParts> SavedParts::of(const drt_program &program) {
+  SavedParts found;
+  found.writers_.push_back(0);
+  bool isOwned = false, isPossible = true;
+  forEachSaved(program, [&](const drt_variable &v, int32_t) {
+    isPossible = isPossible && v.shares == 0 && !isStoredWhole(v, placeInCheckpoint(v));
+    if (v.owner > 0)
+      found.writers_.push_back(v.owner - 1);
+    isOwned = isOwned || v.owner > 0;
+  });
+  if (!isOwned || !isPossible)
+    return std::nullopt;
+  std::sort(found.writers_.begin(), found.writers_.end());
+  found.writers_.erase(std::unique(found.writers_.begin(), found.writers_.end()), found.writers_.end());
+  return found;
+}
+
+int SavedParts::partOf(int task) const {
+  const auto found = std::find(writers_.begin(), writers_.end(), task);
+  return found == writers_.end() ? -1 : static_cast<int>(found - writers_.begin());
+}
+
+int SavedParts::partOf(const drt_variable &variable) const {
+  return variable.owner > 0 ? partOf(variable.owner - 1) : 0;
+}
+
+void savePart(TaskRuntime &task, const SavedParts &parts, int part, const std::vector<CarriedVariable> &carried,
+              CheckpointWriter &writer) {
+  task.fetchVariables();
+  save({task.program(), nullptr, [&](int32_t i) { return task.variable(i); }, &parts, part}, carried, &writer);
+}
+
+int64_t VariablesCopy::bytesOf(const drt_program &program, const SavedParts *parts, int part) {
   int64_t bytes = 0;
-  forEachSaved(program, [&](const drt_variable &v, int32_t) { bytes += roundUp(v.bytes, kAlignment); });
+  forEachSaved(program, [&](const drt_variable &v, int32_t) {
+    bytes += !parts || parts->partOf(v) == part ? roundUp(v.bytes, kAlignment) : 0;
+  });
   return bytes;
 }
 
-VariablesCopy::VariablesCopy(TaskRuntime &task)
-    : program_(task.program()), offsets_(static_cast<size_t>(program_.num_variables)), memory_(bytesOf(program_)) {
+VariablesCopy::VariablesCopy(TaskRuntime &task, const SavedParts *parts, int part)
+    : program_(task.program()), parts_(parts), part_(part), offsets_(static_cast<size_t>(program_.num_variables)),
+      memory_(bytesOf(program_, parts, part)) {
   task.fetchVariables();
   int64_t offset = 0;
   forEachSaved(program_, [&](const drt_variable &v, int32_t i) {
+    if (parts_ && parts_->partOf(v) != part_)
+      return;
     offsets_[static_cast<size_t>(i)] = offset;
     std::memcpy(memory_.data() + offset, task.variable(i), static_cast<size_t>(v.bytes));
     offset += roundUp(v.bytes, kAlignment);
@@ -300,7 +348,7 @@ VariablesCopy::VariablesCopy(TaskRuntime &task)
 
 void VariablesCopy::save(const std::vector<CarriedVariable> &carried, CheckpointWriter &writer) const {
   const auto data = [this](int32_t i) -> const void * { return memory_.data() + offsets_[static_cast<size_t>(i)]; };
-  drt::save({program_, nullptr, data}, carried, &writer);
+  drt::save({program_, nullptr, data, parts_, part_}, carried, &writer);
 }
 
 void exportVariables(TaskRuntime &task, const std::string &path) {

@@ -10,6 +10,7 @@
 #include "core/task.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -40,19 +41,42 @@ bool hasSpread(const drt_program &program);
 /// part.
 void saveVariables(TaskRuntime &task, const std::vector<CarriedVariable> &carried, CheckpointWriter *writer);
 
-/// The saved variables of a task that has all of them (see hasSpread), as they were when it was made: what a checkpoint
-/// is written of while the training goes on.
+/// How tasks write a checkpoint together: each what it alone has, and task 0 the rest.
+class SavedParts {
+public:
+  /// None where one task must write all: nothing is one task's alone, or some variable lies in shares of all of them,
+  /// or is a slice that is stored whole.
+  static std::optional<SavedParts> of(const drt_program &program);
+
+  int parts() const { return static_cast<int>(writers_.size()); }
+  /// Of a task; -1: it writes nothing. Task 0 has part 0.
+  int partOf(int task) const;
+  int partOf(const drt_variable &variable) const;
+
+private:
+  std::vector<int> writers_; // tasks, ascending; the first is 0
+};
+
+/// Adds what is of this part, as saveVariables does; no other task is asked for anything. Part 0 has what is carried
+/// along.
+void savePart(TaskRuntime &task, const SavedParts &parts, int part, const std::vector<CarriedVariable> &carried,
+              CheckpointWriter &writer);
+
+/// The saved variables of a task that has all of them (see hasSpread), or those of its part, as they were when it was
+/// made: what a checkpoint is written of while the training goes on.
 class VariablesCopy {
 public:
   /// What a copy takes.
-  static int64_t bytesOf(const drt_program &program);
-  /// Throws drt::Error where there is no memory for it.
-  explicit VariablesCopy(TaskRuntime &task);
-  /// As saveVariables does; in any thread.
+  static int64_t bytesOf(const drt_program &program, const SavedParts *parts = nullptr, int part = 0);
+  /// Throws drt::Error where there is no memory for it. `parts`, where they are not null, outlive the copy.
+  explicit VariablesCopy(TaskRuntime &task, const SavedParts *parts = nullptr, int part = 0);
+  /// As saveVariables does, or savePart; in any thread.
   void save(const std::vector<CarriedVariable> &carried, CheckpointWriter &writer) const;
 
 private:
   const drt_program &program_;
+  const SavedParts *const parts_;
+  const int part_;
   std::vector<int64_t> offsets_; // of each saved variable in the memory
   Memory memory_;
 };

@@ -71,6 +71,45 @@ def goes_on_elsewhere(first, second):
         return [f"variable {name} differs" for name in want if not np.allclose(got[name], want[name], rtol=1e-4, atol=1e-6)]
 
 
+def saves_in_parts(strategy, servers):
+    """Each owner writes what it has, while the steps go on; where the folder is not everyone's, task 0 writes all. Either goes on as the whole run did."""
+    model = Model(ROUND_TRIP)
+    steps, found = model.case["steps"], []
+    with Folder() as folder:
+        program = model.compile(folder / "train", 2, strategy, "--ps", servers, "--one-process-per-replica")
+
+        def train(name):
+            with socket.socket() as port:
+                port.bind(("127.0.0.1", 0))
+                rendezvous = f"127.0.0.1:{port.getsockname()[1]}"
+            own = [folder / name, folder / name if name == "shared" else folder / f"{name}-of-another-host"]
+            tasks = [subprocess.Popen([str(part) for part in [program, "--data", model.feeds, "--steps", steps, "--restore", model.checkpoint, "--checkpoint-dir", own[i],
+                                                              "--save-every", 2, "--keep", 0, "--task", f"worker:{i}", "--rendezvous", rendezvous, "--collectives=network"]],
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for i in (0, 1)]
+            outputs = [task.communicate(timeout=120)[0] for task in tasks]
+            if any(task.returncode for task in tasks):
+                raise AssertionError(f"{name}: {outputs}")
+            return sorted(file.name for file in own[0].iterdir() if ".data-" in file.name or "tempstate" in file.name)
+
+        expected = [f"ckpt-{step}" for step in sorted((*range(2, steps, 2), steps), key=str)]
+        for name, parts in (("shared", 2), ("apart", 1)):
+            names = train(name)
+            want = [f"{prefix}.data-{part:05}-of-{parts:05}" for prefix in expected for part in range(parts)]
+            if names != sorted(want):
+                found.append(f"{name}: {names}, not {want}")
+        for prefix in expected:
+            arrays = []
+            for name in ("shared", "apart"):
+                must([DISTC, "checkpoint", "export", folder / name / prefix, folder / f"{name}.npz"])
+                arrays.append(variables_of(folder / f"{name}.npz"))
+            found += [f"{prefix}: {name} is another" for name in arrays[0] if not np.array_equal(arrays[0][name], arrays[1].get(name))]
+        must([program, "--data", model.feeds, "--steps", steps, "--resume", folder / "shared" / "ckpt-2", "--checkpoint-dir", folder / "rest", "--collectives=network"])
+        for name in ("shared", "rest"):
+            must([DISTC, "checkpoint", "export", folder / name / f"ckpt-{steps}", folder / f"{name}.npz"])
+        want, got = variables_of(folder / "shared.npz"), variables_of(folder / "rest.npz")
+        return found + [f"from step 2 on: {name} is another" for name in want if not np.array_equal(got[name], want[name])]
+
+
 def trains_on_hosts(name):
     """Two hosts of the resource file, a server and two workers on each, whose tasks are started by hand."""
     model = Model(name)
@@ -144,6 +183,8 @@ def main():
         split = ("PartitionedPS", ["--ps", "2", "--one-process-per-replica"])
         for first, second in ((apart, split), (split, ("ShardedUpdate", ["--one-process-per-replica"])), (("AllReduce", []), apart)):
             pool.submit(checks.check, f"{first[0]}, then {second[0]}", goes_on_elsewhere, first, second)
+        for strategy in ("PSLoadBalancing", "PartitionedPS"):
+            pool.submit(checks.check, f"a checkpoint in parts, {strategy}", saves_in_parts, strategy, 2)
         for strategy in ("AllReduce", "PSLoadBalancing", "PartitionedPS"):
             pool.submit(checks.check, f"averages, {strategy}", keeps_averages, strategy)
         pool.submit(checks.check, "averages, a process each", keeps_averages, "PSLoadBalancing", "--ps", "2", "--one-process-per-replica")
