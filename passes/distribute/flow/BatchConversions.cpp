@@ -6,6 +6,7 @@
 
 #include "passes/distribute/flow/BatchConversions.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include <cmath>
 #include <numeric>

@@ -7,8 +7,10 @@
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/flow/BatchFlow.h"
+#include "passes/distribute/flow/DescribeUnproven.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "llvm/ADT/StringSet.h"
 

@@ -13,6 +13,7 @@
 
 #include "dialects/dfg/Numbers.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/flow/BatchConversions.h"
 #include "passes/distribute/strategy/SyncPolicy.h"

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/servers/Roles.h"
+#include "dialects/dfg/NodeNames.h"
 
 using namespace mlir;
 

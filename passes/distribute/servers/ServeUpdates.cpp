@@ -6,6 +6,7 @@
 
 #include "dialects/dfg/GatheredVariables.h"
 #include "mlir/IR/Builders.h"
+#include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/servers/Roles.h"
 #include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/synchronize/RawGradients.h"

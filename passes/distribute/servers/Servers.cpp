@@ -6,8 +6,10 @@
 
 #include "dialects/dfg/Gathers.h"
 #include "dialects/dfg/NodeEdges.h"
+#include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/servers/Roles.h"
 #include "passes/distribute/servers/UpdatePlacement.h"
 #include "llvm/ADT/SetVector.h"

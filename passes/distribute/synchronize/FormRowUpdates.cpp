@@ -13,6 +13,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
+#include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "llvm/ADT/SetVector.h"

@@ -16,6 +16,7 @@
 #include "dialects/dfg/Numbers.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/Builders.h"
+#include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "strategies/StepNodes.h"

@@ -8,6 +8,7 @@
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
+#include "passes/distribute/synchronize/BehindUpdates.h"
 #include "passes/distribute/synchronize/OwnRows.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "passes/distribute/synchronize/RowsToOwners.h"

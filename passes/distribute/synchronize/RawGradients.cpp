@@ -8,6 +8,9 @@
 #include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/TypeUtilities.h"
+#include "passes/distribute/NodeEdits.h"
+#include "passes/distribute/flow/DescribeUnproven.h"
+#include "passes/distribute/synchronize/BehindUpdates.h"
 #include "passes/distribute/synchronize/FunctionUpdates.h"
 #include "passes/distribute/synchronize/MinimumCut.h"
 #include "passes/distribute/synchronize/SparseGradients.h"
@@ -20,47 +23,6 @@ using namespace mlir;
 
 namespace distc {
 namespace {
-
-/// Nodes of the step that run behind one of its updates.
-struct BehindUpdates {
-  /// By data, by control edges, or by reading what it wrote.
-  llvm::DenseSet<Operation *> all;
-  /// Those whose values depend on what was written. What only waits could as well run before.
-  llvm::DenseSet<Operation *> byState;
-};
-
-/// `reduced`: nodes that see reduced gradients, which there are when updates run.
-BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes &step,
-                                const llvm::DenseSet<Operation *> &reduced = {}) {
-  BehindUpdates behind;
-  llvm::StringSet<> names, variables;
-  for (Operation &op : graph.getBody().front()) {
-    bool update = llvm::isa<dfg::UpdateInterface>(op);
-    if (update && step.isKnown() && !step.contains(&op))
-      continue;
-    bool waits = update || reduced.contains(&op), byState = update;
-    for (Value operand : op.getOperands()) {
-      waits |= behind.all.contains(operand.getDefiningOp());
-      byState |= behind.byState.contains(operand.getDefiningOp());
-      if (!dfg::isHandle(operand.getType()))
-        continue;
-      // What no update before it wrote is the same wherever it is read.
-      auto handle = dfg::getVariableHandle(operand);
-      byState |= handle ? variables.contains(handle.getVariable()) : !variables.empty();
-    }
-    for (llvm::StringRef control : dfg::getControlInputs(&op))
-      waits |= names.contains(control);
-    if (!waits && !byState)
-      continue;
-    behind.all.insert(&op);
-    names.insert(dfg::getNodeName(&op));
-    if (byState)
-      behind.byState.insert(&op);
-    if (update)
-      variables.insert(getUpdatedVariable(&op));
-  }
-  return behind;
-}
 
 class Walk {
 public:
@@ -745,100 +707,6 @@ private:
 
 } // namespace
 
-/// A node of control flow that is kept as it is (of an export) and that `value` is made of; null for none.
-static Operation *findKeptControlFlow(Value value, const BatchFlow &flow) {
-  SmallVector<Value> pending = {value};
-  llvm::DenseSet<Operation *> seen;
-  while (!pending.empty()) {
-    Value next = pending.pop_back_val();
-    Operation *op = next.getDefiningOp();
-    if (!op || flow.get(next).kind == Flow::Sharded || !seen.insert(op).second)
-      continue;
-    if (auto node = llvm::dyn_cast<dfg::OpaqueOp>(op);
-        node && llvm::is_contained({"Enter", "Exit", "Merge", "Switch", "While", "StatelessWhile", "If", "StatelessIf"},
-                                   node.getOp()))
-      return op;
-    llvm::append_range(pending, op->getOperands());
-  }
-  return nullptr;
-}
-
-std::string describeUnproven(Operation *cause, const BatchFlow &flow) {
-  Value sum, rows;
-  for (Value operand : cause->getOperands()) {
-    Flow::Kind kind = flow.get(operand).kind;
-    if (kind == Flow::Partial)
-      sum = operand;
-    else if (kind == Flow::Sharded)
-      rows = operand;
-  }
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  const bool isFixed = flow.getFixedBatch() != 0;
-  auto findKept = [&]() -> Operation * {
-    for (Value operand : cause->getOperands())
-      if (Operation *kept = findKeptControlFlow(operand, flow))
-        return kept;
-    return nullptr;
-  };
-  if (sum) {
-    os << "which in each replica sees its own share's part of the sum or mean '"
-       << dfg::getNodeName(sum.getDefiningOp()) << "' over the batch";
-    if (isFixed && flow.get(sum).scale.value_or(0) > 0)
-      os << " (where the graph fixes its batch a sum is not made whole, for a number beside it may count its terms: "
-            "divide it by them, or leave the placeholders' first size open, None)";
-  } else if (Operation *kept = findKept(); rows && kept) {
-    os << "which takes rows of the batch that replicas have shares of, of '" << dfg::getNodeName(rows.getDefiningOp())
-       << "', with what is made of '" << dfg::getNodeName(kept) << "' (" << llvm::cast<dfg::OpaqueOp>(kept).getOp()
-       << "), a loop or a condition that is exported as it is, of which it is not known how its results follow "
-          "from the rows (a remark says what stands in the way of writing it out)";
-  } else if (rows) {
-    os << "which takes together rows of the batch that replicas have shares of, of '"
-       << dfg::getNodeName(rows.getDefiningOp()) << "'";
-    if (isFixed)
-      os << " (where the graph fixes its batch no rows are gathered: give its number as --batch, of which each replica "
-            "has a part then, or "
-            "leave the placeholders' first size open, None)";
-  } else {
-    os << "whose value follows from the size of a replica's share, not of the whole batch";
-  }
-  return text;
-}
-
-Value getTensor(Operation *node, llvm::StringRef tensor) {
-  llvm::StringRef output = tensor.split(':').second;
-  unsigned number = 0;
-  if ((!output.empty() && output.getAsInteger(10, number)) || number >= node->getNumResults() ||
-      dfg::isHandle(node->getResult(number).getType()))
-    return {};
-  return node->getResult(number);
-}
-
-std::string getFreeName(Block &block, const llvm::Twine &wanted) {
-  llvm::StringSet<> taken;
-  for (Operation &op : block)
-    taken.insert(dfg::getNodeName(&op));
-  std::string base = wanted.str(), name = base;
-  for (unsigned count = 1; taken.contains(name); ++count)
-    name = base + "_" + std::to_string(count);
-  return name;
-}
-
-void leaveName(Operation *node) {
-  Block &block = *node->getBlock();
-  Builder builder(node->getContext());
-  StringAttr left = dfg::getNodeNameAttr(node);
-  StringAttr name = builder.getStringAttr(getFreeName(block, left.getValue() + "/share"));
-  node->setLoc(NameLoc::get(name));
-  for (Operation &op : block) {
-    if (!llvm::is_contained(dfg::getControl(&op), left))
-      continue;
-    SmallVector<Attribute> control(dfg::getControl(&op));
-    llvm::replace(control, Attribute(left), Attribute(name));
-    op.setAttr(dfg::kControlAttr, builder.getArrayAttr(control));
-  }
-}
-
 llvm::StringRef getUpdatedVariable(Operation *op) {
   auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
   unsigned written = update ? update.getWrittenOperands().front() : 0;
@@ -883,58 +751,6 @@ llvm::SmallVector<Obstacle> findObstacles(dfg::GraphOp graph, const BatchFlow &f
   ScopedDiagnosticHandler silent(graph.getContext(), [](Diagnostic &) { return success(); });
   (void)walk.run();
   return obstacles;
-}
-
-void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step) {
-  Block &block = graph.getBody().front();
-  BehindUpdates behind = findBehindUpdates(graph, step, gradients.path);
-  llvm::DenseSet<Operation *> free;
-  for (Operation &op : llvm::reverse(block))
-    if (behind.all.contains(&op) && !behind.byState.contains(&op) && llvm::any_of(op.getResults(), [&](Value result) {
-          return gradients.contains(result) ||
-                 llvm::any_of(result.getUsers(), [&](Operation *user) { return free.contains(user); });
-        }))
-      free.insert(&op);
-  if (free.empty())
-    return;
-  llvm::StringMap<Operation *> waiting;
-  for (Operation *op : behind.all)
-    waiting[dfg::getNodeName(op)] = op;
-  // What follows a node that is free waits for the updates itself.
-  llvm::DenseMap<Operation *, llvm::SetVector<llvm::StringRef>> inherited;
-  Builder builder(graph.getContext());
-  for (Operation &op : block) {
-    bool isFree = free.contains(&op);
-    llvm::SetVector<llvm::StringRef> kept, updates;
-    bool changes = false;
-    auto inherit = [&](Operation *from) {
-      if (!free.contains(from))
-        return;
-      const auto &names = inherited[from];
-      updates.insert(names.begin(), names.end());
-      changes = true;
-    };
-    for (llvm::StringRef name : dfg::getControlInputs(&op)) {
-      Operation *from = waiting.lookup(name);
-      if (!isFree || !from) {
-        kept.insert(name);
-      } else {
-        changes = true;
-        if (!free.contains(from))
-          updates.insert(name);
-      }
-      inherit(from);
-    }
-    for (Value operand : op.getOperands())
-      inherit(operand.getDefiningOp());
-    if (!changes)
-      continue;
-    (isFree ? inherited[&op] : kept).insert(updates.begin(), updates.end());
-    if (kept.empty())
-      op.removeAttr(dfg::kControlAttr);
-    else
-      op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(kept.getArrayRef()));
-  }
 }
 
 } // namespace distc

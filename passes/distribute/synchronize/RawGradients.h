@@ -53,16 +53,6 @@ struct RawGradients {
 llvm::StringRef getUpdatedVariable(mlir::Operation *op);
 /// The loss and the fetches of `graph`, "NODE:OUTPUT".
 std::vector<std::string> getFetchedTensors(dfg::GraphOp graph);
-/// The result of `node` that a tensor's name means, "NODE:OUTPUT" or "NODE" for the first; null where there is none, or
-/// only a handle.
-mlir::Value getTensor(mlir::Operation *node, llvm::StringRef tensor);
-/// Why nothing is proven of the results of `cause` (Flow::cause), for errors: "which ...".
-std::string describeUnproven(mlir::Operation *cause, const BatchFlow &flow);
-/// `wanted`, or that with a number behind it, which no node of the block has.
-std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
-/// Leaves the name of `node`, of which a replica has its share, to the node of the whole batch's value: it is
-/// NAME/share from now on, and who waits for it goes on to wait for it.
-void leaveName(mlir::Operation *node);
 
 /// Walks back from every update of `graph`, all at once and nearest first, so that a gradient that several updates use
 /// (by a global norm) belongs to the update nearest to it; updates of variables that the strategy names go before
@@ -85,10 +75,6 @@ struct Obstacle {
 /// What findRawGradients would fail for, without a diagnostic.
 llvm::SmallVector<Obstacle> findObstacles(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
                                           const SyncPolicies &policies);
-
-/// Removes the control edges by which what `gradients` are made of waits for updates of the step without seeing what
-/// they write; what follows gets them. Gradients that are accumulated are needed at batches at which no update runs.
-void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step);
 
 } // namespace distc
 

@@ -6,6 +6,7 @@
 
 #include "passes/distribute/synchronize/VariableAverages.h"
 #include "mlir/IR/Builders.h"
+#include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 
 using namespace mlir;

@@ -1,0 +1,26 @@
+//===- NodeEdits.h - Names and results of nodes that a pass adds or moves -------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#ifndef DISTC_PASSES_DISTRIBUTE_NODEEDITS_H
+#define DISTC_PASSES_DISTRIBUTE_NODEEDITS_H
+
+#include "mlir/IR/Operation.h"
+
+#include <string>
+
+namespace distc {
+
+/// The result of `node` that a tensor's name means, "NODE:OUTPUT" or "NODE" for the first; null where there is none, or
+/// only a handle.
+mlir::Value getTensor(mlir::Operation *node, llvm::StringRef tensor);
+/// `wanted`, or that with a number behind it, which no node of the block has.
+std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
+/// Leaves the name of `node`, of which a replica has its share, to the node of the whole batch's value: it is
+/// NAME/share from now on, and who waits for it goes on to wait for it.
+void leaveName(mlir::Operation *node);
+
+} // namespace distc
+
+#endif // DISTC_PASSES_DISTRIBUTE_NODEEDITS_H
