@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cinttypes>
 #include <cstdio>
+#include <iterator>
 
 namespace drt {
 
@@ -45,25 +46,60 @@ std::vector<TimelineRow::Event> TimelineRow::events() const {
   return events;
 }
 
-TimelineWriter::TimelineWriter(const std::string &path, int64_t originNs) : file_(path), originNs_(originNs) {
-  write("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[");
+std::string TimelineWriter::head(int64_t originNs, const std::string &clock) {
+  return "{\"displayTimeUnit\":\"ns\",\"begin\":{\"clock\":" + jsonString(clock) + "," + std::string(originKey) +
+         std::to_string(originNs) + "},\"traceEvents\":[";
 }
 
-void TimelineWriter::write(const std::string &text) { file_.write(text.data(), text.size()); }
+TimelineWriter::TimelineWriter(const std::string &path, int64_t originNs, const std::string &clock)
+    : file_(path), originNs_(originNs) {
+  write(head(originNs, clock));
+}
 
-void TimelineWriter::metadata(const char *what, int32_t pid, int32_t row, const std::string &arguments) {
-  write((isFirst_ ? "\n" : ",\n") + std::string("{\"ph\":\"M\",\"name\":\"") + what +
-        "\",\"pid\":" + std::to_string(pid) + ",\"tid\":" + std::to_string(row) + ",\"args\":{" + arguments + "}}");
+void TimelineWriter::write(std::string_view text) { file_.write(text.data(), text.size()); }
+
+void TimelineWriter::line(std::string_view text) {
+  write(isFirst_ ? "\n" : ",\n");
+  write(text);
   isFirst_ = false;
 }
 
-void TimelineWriter::process(int32_t pid, const std::string &name) {
-  metadata("process_name", pid, 0, "\"name\":" + jsonString(name));
+void TimelineWriter::metadata(const char *what, int32_t pid, int32_t row, const std::string &arguments) {
+  line(std::string("{\"ph\":\"M\",\"name\":\"") + what + "\",\"pid\":" + std::to_string(pid) +
+       ",\"tid\":" + std::to_string(row) + ",\"args\":{" + arguments + "}}");
+}
+
+void TimelineWriter::process(int32_t pid, const std::string &name) { processNamed(pid, jsonString(name)); }
+
+void TimelineWriter::processNamed(int32_t pid, const std::string &json) {
+  if (!processes_.insert(pid).second)
+    return;
+  metadata("process_name", pid, 0, "\"name\":" + json);
   metadata("process_sort_index", pid, 0, "\"sort_index\":" + std::to_string(pid));
 }
 
 void TimelineWriter::row(int32_t pid, int32_t number, const std::string &label) {
+  rows_.try_emplace({pid, jsonString(label)}, number);
+  eventsOfRows_.try_emplace({pid, number}, 0);
   metadata("thread_name", pid, number, "\"name\":" + jsonString(label));
+}
+
+int32_t TimelineWriter::rowNamed(int32_t pid, const std::string &json) {
+  const auto [row, isNew] = rows_.try_emplace({pid, json}, 0);
+  if (!isNew)
+    return row->second;
+  // Behind all others of the task.
+  const auto next = eventsOfRows_.lower_bound({pid + 1, INT32_MIN});
+  row->second =
+      next != eventsOfRows_.begin() && std::prev(next)->first.first == pid ? std::prev(next)->first.second + 1 : 0;
+  eventsOfRows_.try_emplace({pid, row->second}, 0);
+  metadata("thread_name", pid, row->second, "\"name\":" + json);
+  return row->second;
+}
+
+int64_t TimelineWriter::eventsOf(int32_t pid, int32_t row) const {
+  const auto found = eventsOfRows_.find({pid, row});
+  return found == eventsOfRows_.end() ? 0 : found->second;
 }
 
 void TimelineWriter::event(int32_t pid, int32_t row, std::string_view name, std::string_view category, int64_t beginNs,
@@ -73,9 +109,17 @@ void TimelineWriter::event(int32_t pid, int32_t row, std::string_view name, std:
   std::snprintf(times, sizeof times,
                 ",\"ph\":\"X\",\"pid\":%d,\"tid\":%d,\"ts\":%.3f,\"dur\":%.3f,\"args\":{\"step\":%" PRId64 "}}", pid,
                 row, microseconds(originNs_, beginNs), microseconds(beginNs, endNs), step);
-  write((isFirst_ ? "\n" : ",\n") + std::string("{\"name\":") + jsonString(name) + ",\"cat\":" + jsonString(category) +
-        times);
-  isFirst_ = false;
+  line(std::string("{\"name\":") + jsonString(name) + ",\"cat\":" + jsonString(category) + times);
+  ++eventsOfRows_[{pid, row}];
+}
+
+void TimelineWriter::copyEvent(std::string_view text, int32_t pid, int32_t oldRow, int32_t row) {
+  std::string moved(text);
+  const std::string old = ",\"tid\":" + std::to_string(oldRow) + ",";
+  if (const size_t at = moved.rfind(old); at != std::string::npos)
+    moved.replace(at, old.size(), ",\"tid\":" + std::to_string(row) + ",");
+  line(moved);
+  ++eventsOfRows_[{pid, row}];
 }
 
 void TimelineWriter::publish(const std::string &otherData) {

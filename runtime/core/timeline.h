@@ -11,8 +11,11 @@
 #include <atomic>
 #include <cstdint>
 #include <ctime>
+#include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace drt {
@@ -35,7 +38,10 @@ public:
     int64_t step;
   };
 
-  TimelineRow(std::string label, int32_t number, int64_t capacity = 1 << 16)
+  /// Events that a row keeps.
+  static constexpr int64_t most = 1 << 16;
+
+  TimelineRow(std::string label, int32_t number, int64_t capacity = most)
       : label_(std::move(label)), number_(number), kept_(static_cast<size_t>(capacity) + 1) {}
 
   void begin(const char *name, const char *category, int64_t step) {
@@ -73,12 +79,12 @@ private:
   int depth_ = 0;
 };
 
-/// Writes a Chrome trace (chrome://tracing, Perfetto), aside, and renames it when it is published. Times are those of
-/// one clock. Everything throws drt::Error.
+/// Writes a Chrome trace (chrome://tracing, Perfetto), aside, and renames it when it is published; a line an event.
+/// Times are those of one clock. Everything throws drt::Error.
 class TimelineWriter {
 public:
-  /// The file has microseconds since `originNs`.
-  TimelineWriter(const std::string &path, int64_t originNs);
+  /// The file has microseconds since `originNs`. `clock`: what tells that clock from others.
+  TimelineWriter(const std::string &path, int64_t originNs, const std::string &clock = "");
   /// The rows of `pid` are this task's.
   void process(int32_t pid, const std::string &name);
   void row(int32_t pid, int32_t number, const std::string &label);
@@ -87,12 +93,30 @@ public:
   /// `otherData`: a JSON object, what else there is to say of the trace.
   void publish(const std::string &otherData);
 
+  // ---- What another file of the same origin has (launch/earlier_timeline.h): names are JSON already -----------------
+
+  static constexpr std::string_view originKey = "\"origin_ns\":";
+  /// The first line.
+  static std::string head(int64_t originNs, const std::string &clock);
+  /// The same unless the process has a name.
+  void processNamed(int32_t pid, const std::string &json);
+  /// The number of the row of that label, which is made where there is none.
+  int32_t rowNamed(int32_t pid, const std::string &json);
+  /// The line of an event, of another row.
+  void copyEvent(std::string_view line, int32_t pid, int32_t oldRow, int32_t row);
+  /// So far.
+  int64_t eventsOf(int32_t pid, int32_t row) const;
+
 private:
-  void write(const std::string &text);
+  void write(std::string_view text);
+  void line(std::string_view text);
   void metadata(const char *what, int32_t pid, int32_t row, const std::string &arguments);
 
   OutputFile file_;
   const int64_t originNs_;
+  std::set<int32_t> processes_;
+  std::map<std::pair<int32_t, std::string>, int32_t> rows_;     // by their labels
+  std::map<std::pair<int32_t, int32_t>, int64_t> eventsOfRows_; // by their numbers
   bool isFirst_ = true;
 };
 

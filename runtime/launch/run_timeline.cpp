@@ -7,6 +7,8 @@
 
 #include "core/error.h"
 #include "core/growing_file.h"
+#include "launch/earlier_timeline.h"
+#include "launch/same_host.h"
 #include "launch/timeline_parts.h"
 
 #include <algorithm>
@@ -33,28 +35,29 @@ std::string microseconds(int64_t ns) {
 RunTimeline::RunTimeline(std::string path, std::vector<Task> tasks, int rank, Group *group)
     : path_(std::move(path)), tasks_(std::move(tasks)), rank_(rank), group_(group) {}
 
-void RunTimeline::write(const std::vector<const TimelineRow *> &rows) {
+void RunTimeline::write(const std::vector<const TimelineRow *> &rows, std::optional<int64_t> goesOnAt) {
   const std::lock_guard lock(mutex_);
-  writeOnce(rows);
+  writeOnce(rows, goesOnAt);
 }
 
-void RunTimeline::writeOnce(const std::vector<const TimelineRow *> &rows) {
+void RunTimeline::writeOnce(const std::vector<const TimelineRow *> &rows, std::optional<int64_t> goesOnAt) {
   if (path_.empty() || isDone_)
     return;
   isDone_ = true;
   if (rank_ == 0)
-    gather(rows);
+    gather(rows, goesOnAt);
   else
     handOver(rows);
 }
 
-void RunTimeline::writeAfterFailure(const std::vector<const TimelineRow *> &rows) noexcept {
+void RunTimeline::writeAfterFailure(const std::vector<const TimelineRow *> &rows,
+                                    std::optional<int64_t> goesOnAt) noexcept {
   try {
     const std::lock_guard lock(mutex_);
     const bool isEmpty =
         std::all_of(rows.begin(), rows.end(), [](const TimelineRow *row) { return row->events().empty(); });
     if (!isEmpty)
-      writeOnce(rows);
+      writeOnce(rows, goesOnAt);
   } catch (const std::exception &error) {
     std::fprintf(stderr, "note: there is no timeline of the run that failed: %s\n", error.what());
   }
@@ -67,8 +70,11 @@ void RunTimeline::handOver(const std::vector<const TimelineRow *> &rows) {
       return; // task 0 says so, or is gone
 }
 
-void RunTimeline::gather(const std::vector<const TimelineRow *> &rows) {
-  TimelineWriter writer(path_, originNs_);
+void RunTimeline::gather(const std::vector<const TimelineRow *> &rows, std::optional<int64_t> goesOnAt) {
+  const std::string clock = clock_identity();
+  const std::optional<EarlierTimeline> earlier =
+      goesOnAt ? EarlierTimeline::find(path_, clock) : std::optional<EarlierTimeline>();
+  TimelineWriter writer(path_, earlier ? earlier->originNs() : originNs_, clock);
   std::string others = "{\"clock\":" + jsonString(tasks_[0].name()) + ",\"tasks\":[";
   for (int task = 0; task < static_cast<int>(tasks_.size()); ++task) {
     const Task &named = tasks_[static_cast<size_t>(task)];
@@ -106,7 +112,11 @@ void RunTimeline::gather(const std::vector<const TimelineRow *> &rows) {
                    "note: the clock of %s could not be compared: its events in the timeline %s have its own times\n",
                    nameOf(task).c_str(), path_.c_str());
   }
-  writer.publish(others + "\n]}");
+  others += "\n]";
+  if (earlier)
+    if (const std::string tasks = earlier->copyTo(writer, *goesOnAt); !tasks.empty())
+      others += ",\"earlier\":[" + tasks.substr(1) + "\n]";
+  writer.publish(others + "}");
 }
 
 /// A worker of an elastic run has its own number in every group.

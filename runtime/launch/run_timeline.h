@@ -16,6 +16,7 @@
 #include "launch/tasks.h"
 
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,17 +28,18 @@ public:
   /// group's, of which this is `rank`. `group`: null where there is one task; outlives it.
   RunTimeline(std::string path, std::vector<Task> tasks, int rank, Group *group);
 
-  /// Every task calls it when its steps are done. Throws Error where the file cannot be written.
-  void write(const std::vector<const TimelineRow *> &rows);
+  /// Every task calls it when its steps are done. `goesOnAt`: of a run that was started before, the step of this start;
+  /// what the file has of those before it stays. Throws Error where the file cannot be written.
+  void write(const std::vector<const TimelineRow *> &rows, std::optional<int64_t> goesOnAt = {});
 
   /// The same where the run has failed: what those tasks that are left have done. Nothing where that has been written,
   /// or nothing was done. Any thread, while others are at work; soon over.
-  void writeAfterFailure(const std::vector<const TimelineRow *> &rows) noexcept;
+  void writeAfterFailure(const std::vector<const TimelineRow *> &rows, std::optional<int64_t> goesOnAt = {}) noexcept;
 
 private:
-  void writeOnce(const std::vector<const TimelineRow *> &rows);
+  void writeOnce(const std::vector<const TimelineRow *> &rows, std::optional<int64_t> goesOnAt);
   void handOver(const std::vector<const TimelineRow *> &rows);
-  void gather(const std::vector<const TimelineRow *> &rows);
+  void gather(const std::vector<const TimelineRow *> &rows, std::optional<int64_t> goesOnAt);
   int32_t processOf(int task) const;
   std::string nameOf(int task) const;
 

@@ -201,14 +201,14 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
   }
   auto trainer = std::make_unique<Trainer>(program, options, communicator, config, report.get(), std::move(elastic));
   const auto writeTimeline = [&timeline, trainer = trainer.get()] {
-    timeline.writeAfterFailure(trainer->timelineRows());
+    timeline.writeAfterFailure(trainer->timelineRows(), trainer->goesOnAt());
   };
   afterFailure.set(writeTimeline);
   const std::unique_ptr<AfterFailure, void (*)(AfterFailure *)> unset(&afterFailure,
                                                                       [](AfterFailure *set) { set->set(nullptr); });
   try {
     const int signal = trainer->run();
-    timeline.write(trainer->timelineRows());
+    timeline.write(trainer->timelineRows(), trainer->goesOnAt());
     if (group && trainer->formsAgain()) {
       group->form_again();
       group->leave();

@@ -278,6 +278,8 @@ void Trainer::count() {
                               0);
   }
   begin_ = done_ = counts[1];
+  if (isResumed())
+    goesOnAt_ = begin_;
   shuffleSeed_ = static_cast<uint64_t>(counts[4]);
   restores_ = counts[2] != 0;
   stopped_ = counts[5] != 0;

@@ -58,6 +58,13 @@ public:
 
   TaskRuntime &task() { return *task_; }
 
+  /// The step at which a run that was started before goes on; nothing in one that begins, or has not come so far. Any
+  /// thread.
+  std::optional<int64_t> goesOnAt() const {
+    const int64_t step = goesOnAt_.load();
+    return step < 0 ? std::optional<int64_t>() : step;
+  }
+
   /// The task's rows of the timeline, and those of the threads that read ahead; empty without one.
   std::vector<const TimelineRow *> timelineRows() const;
 
@@ -125,6 +132,7 @@ private:
   // Batches, a step each, counted from the first one that the variables have ever seen: where this start begins, where
   // the run ends, what is done. How many steps the command line wants.
   int64_t begin_ = 0, end_ = 0, done_ = 0, wanted_ = 0;
+  std::atomic<int64_t> goesOnAt_ = -1;
   int64_t savedAt_ = -1; // updates
   std::string checkpoint_;
   InputPosition savedInput_;             // beside it

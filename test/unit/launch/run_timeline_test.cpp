@@ -140,6 +140,7 @@ TEST_CASE("a task that is gone leaves the others' events, and what it has sent")
   auto errors = run_tasks(cluster, [&](Group &group, int rank) {
     RunTimeline timeline(folder.file(), local_tasks(3), rank, &group);
     const std::unique_ptr<TimelineRow> row = rowOf(5000, rank, nowNs());
+    group.communicator().barrier(); // all have come
     if (rank == 1) {
       if (sendsSome)
         CHECK(group.hand_over(partsOf(*row, group.clock()).at(0)));
@@ -209,4 +210,76 @@ TEST_CASE("a run that has failed before any step leaves no timeline") {
   const TimelineRow row("replica 0", 0);
   timeline.writeAfterFailure({&row});
   CHECK_FALSE(fs::exists(folder.file()));
+}
+
+TEST_CASE("a run that is started again goes on with its timeline") {
+  const Folder folder;
+  // Of groups of three and of one; the second one does the last step of the first again.
+  auto errors = run_tasks(clusterWithClocks(3), [&](Group &group, int rank) {
+    RunTimeline timeline(folder.file(), local_tasks(3), rank, &group);
+    TimelineRow own("replica " + std::to_string(rank), rank), moves("communication", 3);
+    for (int64_t step = 0; step < 4; ++step) {
+      own.add({"\"pid\":7,\"tid\":0,\"ts\":1", "kernel", nowNs(), nowNs(), step});
+      moves.add({"bucket 0", "all_reduce", nowNs(), nowNs(), step});
+    }
+    timeline.write({&own, &moves});
+    group.leave();
+  });
+  CHECK(errors == std::vector<std::string>(3));
+  RunTimeline timeline(folder.file(), local_tasks(1), 0, nullptr);
+  TimelineRow own("replica 0", 0), moves("communication", 1);
+  own.add({"work", "kernel", nowNs(), nowNs(), 3});
+  moves.add({"bucket 0", "all_reduce", nowNs(), nowNs(), 3});
+  timeline.write({&own, &moves}, 3);
+  const nlohmann::json trace = folder.read();
+  std::map<std::pair<int, int>, std::string> names;
+  std::map<std::pair<int, std::string>, std::vector<int>> steps;
+  for (const nlohmann::json &event : trace["traceEvents"])
+    if (event["name"] == "thread_name")
+      CHECK(names.try_emplace({event["pid"], event["tid"]}, event["args"]["name"]).second);
+  double last = 0;
+  for (const nlohmann::json &event : trace["traceEvents"])
+    if (event["ph"] == "X") {
+      steps[{event["pid"], names.at({event["pid"], event["tid"]})}].push_back(event["args"]["step"]);
+      if (event["args"]["step"] == 3)
+        last = event["ts"];
+    }
+  for (const nlohmann::json &event : trace["traceEvents"])
+    if (event["ph"] == "X" && event["args"]["step"] != 3)
+      CHECK(event["ts"] < last);
+  CHECK(steps[{0, "replica 0"}] == std::vector<int>{3, 0, 1, 2});
+  CHECK(steps[{0, "communication"}] == std::vector<int>{3, 0, 1, 2});
+  for (const int pid : {1, 2}) {
+    CHECK(steps[{pid, "replica " + std::to_string(pid)}] == std::vector<int>{0, 1, 2});
+    CHECK(steps[{pid, "communication"}] == std::vector<int>{0, 1, 2});
+  }
+  CHECK(trace["otherData"]["tasks"].size() == 1);
+  CHECK(trace["otherData"]["earlier"].size() == 3);
+}
+
+TEST_CASE("a timeline that grows over many starts keeps the newest events of each row") {
+  const Folder folder;
+  for (int64_t start = 0; start < 3; ++start) {
+    RunTimeline timeline(folder.file(), local_tasks(1), 0, nullptr);
+    const std::unique_ptr<TimelineRow> row = rowOf(30000, 0, nowNs());
+    timeline.write({row.get()}, start ? std::optional<int64_t>(INT64_MAX) : std::nullopt);
+  }
+  const nlohmann::json trace = folder.read();
+  CHECK(count(trace, 0) == TimelineRow::most);
+}
+
+TEST_CASE("what is no timeline of this clock is written over") {
+  const Folder folder;
+  const bool isOther = GENERATE(false, true);
+  if (isOther) {
+    TimelineWriter writer(folder.file(), 0, "another clock");
+    writer.event(0, 0, "work", "kernel", 0, 1, 0);
+    writer.publish("{}");
+  } else {
+    std::ofstream(folder.file()) << "notes\n";
+  }
+  RunTimeline timeline(folder.file(), local_tasks(1), 0, nullptr);
+  const std::unique_ptr<TimelineRow> row = rowOf(1, 0, nowNs());
+  timeline.write({row.get()}, 10);
+  CHECK(count(folder.read(), 0) == 1);
 }
