@@ -278,6 +278,37 @@ def begins_with_fewer():
         return found + expect_text(run_.workers[3].out, "has ended without worker:3")
 
 
+def has_one_timeline():
+    """Workers come and go: what each has done is in one file, with the steps that groups before have done."""
+    with Folder() as folder, ElasticRun(folder, 1, "--timeline", folder / "timeline.json") as run_:
+        run_.start(0)
+        run_.wait_for_workers(1)
+        run_.wait_for_progress()
+        run_.start(2)
+        run_.wait_for_workers(2)
+        run_.wait_for_progress()
+        found = run_.terminate(2)
+        run_.wait_for_workers(1)
+        found += run_.end()
+        trace = json.loads((folder / "timeline.json").read_text())
+        rows = {(event["pid"], event["tid"]): event["args"]["name"] for event in trace["traceEvents"] if event["name"] == "thread_name"}
+        steps, begins = {}, {}
+        for event in trace["traceEvents"]:
+            if event["ph"] == "X" and rows[event["pid"], event["tid"]].startswith("replica"):
+                steps.setdefault(event["pid"], set()).add(event["args"]["step"])
+                begins[event["args"]["step"]] = min(event["ts"], begins.get(event["args"]["step"], event["ts"]))
+        if sorted(steps) != [0, 2] or not steps[2] < steps[0]:
+            return [*found, f"events of workers {sorted(steps)}"]
+        # The newest that a row keeps; of those before, none is missing in between.
+        if sorted(steps[0]) != list(range(min(steps[0]), STEPS)):
+            found.append(f"of worker:0 there are {len(steps[0])} steps, from {min(steps[0])} to {max(steps[0])}")
+        if [begins[step] for step in sorted(begins)] != sorted(begins.values()):
+            found.append("later steps begin before earlier ones")
+        if not {"worker:2"} <= {task["task"] for task in trace["otherData"]["earlier"]}:
+            found.append(f"otherData: {trace['otherData']}")
+        return found
+
+
 def too_few():
     """Below --min-workers the others wait, and go on when there are enough again."""
     with Folder() as folder, ElasticRun(folder, 2) as run_:
@@ -371,7 +402,7 @@ if __name__ == "__main__":
     arguments = parser.parse_args()
     checks = Checks()
     elastic = {"workers go and come": goes_and_comes, "workers are killed": is_killed, "a run begins with fewer": begins_with_fewer,
-               "too few": too_few, "the first is told to go": first_is_told_to_go, "refused": refused}
+               "a run has one timeline": has_one_timeline, "too few": too_few, "the first is told to go": first_is_told_to_go, "refused": refused}
     for name, function in elastic.items():
         if arguments.only in name:
             checks.check(name, function)

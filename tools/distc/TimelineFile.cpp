@@ -11,6 +11,7 @@
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include <cmath>
+#include <set>
 
 using namespace mlir;
 
@@ -110,17 +111,28 @@ void TimelineFile::readTasks(const llvm::json::Object &root) {
       tasks.begin()->second.uncertainty = 0;
     return;
   }
-  for (const llvm::json::Value &value : *described) {
-    const llvm::json::Object *task = value.getAsObject();
-    auto process = task ? task->getInteger("pid") : std::nullopt;
-    auto found = process ? tasks.find(*process) : tasks.end();
-    if (found == tasks.end())
-      continue;
-    if (auto name = task->getString("task"))
-      found->second.name = name->str();
-    if (task->getString("clock").value_or("unknown") != "unknown")
-      found->second.uncertainty = task->getNumber("uncertainty_us");
-  }
+  // A task that was started again is there once for each start.
+  std::map<int64_t, double> uncertainties;
+  std::set<int64_t> unknown;
+  const llvm::json::Array *earlier = other->getArray("earlier");
+  for (const llvm::json::Array *list : {described, earlier})
+    for (size_t i = 0; list && i < list->size(); ++i) {
+      const llvm::json::Object *task = (*list)[i].getAsObject();
+      auto process = task ? task->getInteger("pid") : std::nullopt;
+      auto found = process ? tasks.find(*process) : tasks.end();
+      if (found == tasks.end())
+        continue;
+      if (auto name = task->getString("task"))
+        found->second.name = name->str();
+      auto uncertainty = task->getNumber("uncertainty_us");
+      if (!uncertainty || task->getString("clock").value_or("unknown") == "unknown")
+        unknown.insert(*process);
+      else
+        uncertainties[*process] = std::max(uncertainties[*process], *uncertainty);
+    }
+  for (auto [process, uncertainty] : uncertainties)
+    if (!unknown.count(process))
+      tasks[process].uncertainty = uncertainty;
 }
 
 /// Whether what a row shows are operations of the plan: a replica's own thread, or its compute stream on a device. In
