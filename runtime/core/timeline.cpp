@@ -46,14 +46,14 @@ std::vector<TimelineRow::Event> TimelineRow::events() const {
   return events;
 }
 
-std::string TimelineWriter::head(int64_t originNs, const std::string &clock) {
-  return "{\"displayTimeUnit\":\"ns\",\"begin\":{\"clock\":" + jsonString(clock) + "," + std::string(originKey) +
+std::string TimelineWriter::head(int64_t originNs, const std::string &run) {
+  return "{\"displayTimeUnit\":\"ns\",\"begin\":{\"run\":" + jsonString(run) + "," + std::string(originKey) +
          std::to_string(originNs) + "},\"traceEvents\":[";
 }
 
-TimelineWriter::TimelineWriter(const std::string &path, int64_t originNs, const std::string &clock)
+TimelineWriter::TimelineWriter(const std::string &path, int64_t originNs, const std::string &run)
     : file_(path), originNs_(originNs) {
-  write(head(originNs, clock));
+  write(head(originNs, run));
 }
 
 void TimelineWriter::write(std::string_view text) { file_.write(text.data(), text.size()); }

@@ -83,8 +83,8 @@ private:
 /// Times are those of one clock. Everything throws drt::Error.
 class TimelineWriter {
 public:
-  /// The file has microseconds since `originNs`. `clock`: what tells that clock from others.
-  TimelineWriter(const std::string &path, int64_t originNs, const std::string &clock = "");
+  /// The file has microseconds since `originNs`. `run`: what tells the run, and that clock, from others.
+  TimelineWriter(const std::string &path, int64_t originNs, const std::string &run = "");
   /// The rows of `pid` are this task's.
   void process(int32_t pid, const std::string &name);
   void row(int32_t pid, int32_t number, const std::string &label);
@@ -97,7 +97,7 @@ public:
 
   static constexpr std::string_view originKey = "\"origin_ns\":";
   /// The first line.
-  static std::string head(int64_t originNs, const std::string &clock);
+  static std::string head(int64_t originNs, const std::string &run);
   /// The same unless the process has a name.
   void processNamed(int32_t pid, const std::string &json);
   /// The number of the row of that label, which is made where there is none.

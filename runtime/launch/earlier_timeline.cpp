@@ -55,9 +55,9 @@ constexpr std::string_view metadataBegin = "{\"ph\":\"M\",\"name\":\"", nameBegi
 
 } // namespace
 
-std::optional<EarlierTimeline> EarlierTimeline::find(const std::string &path, const std::string &clock) {
+std::optional<EarlierTimeline> EarlierTimeline::find(const std::string &path, const std::string &run) {
   std::error_code error;
-  if (clock.empty() || !std::filesystem::is_regular_file(path, error))
+  if (run.empty() || !std::filesystem::is_regular_file(path, error))
     return std::nullopt;
   std::ifstream in(path);
   std::string line;
@@ -69,7 +69,7 @@ std::optional<EarlierTimeline> EarlierTimeline::find(const std::string &path, co
     return std::nullopt;
   earlier.originNs_ = std::strtoll(
       line.c_str() + line.rfind(TimelineWriter::originKey) + TimelineWriter::originKey.size(), nullptr, 10);
-  return line == TimelineWriter::head(earlier.originNs_, clock) ? std::optional(earlier) : std::nullopt;
+  return line == TimelineWriter::head(earlier.originNs_, run) ? std::optional(earlier) : std::nullopt;
 }
 
 std::string EarlierTimeline::copyTo(TimelineWriter &writer, int64_t end) const {

@@ -21,9 +21,8 @@ namespace drt {
 
 class EarlierTimeline {
 public:
-  /// The file at `path`. Nothing where there is none, or none that TimelineWriter wrote with times of the clock
-  /// `clock`.
-  static std::optional<EarlierTimeline> find(const std::string &path, const std::string &clock);
+  /// The file at `path`. Nothing where there is none, or none that TimelineWriter wrote of the same `run`.
+  static std::optional<EarlierTimeline> find(const std::string &path, const std::string &run);
 
   /// Where its times begin.
   int64_t originNs() const { return originNs_; }

@@ -32,8 +32,8 @@ std::string microseconds(int64_t ns) {
 
 } // namespace
 
-RunTimeline::RunTimeline(std::string path, std::vector<Task> tasks, int rank, Group *group)
-    : path_(std::move(path)), tasks_(std::move(tasks)), rank_(rank), group_(group) {}
+RunTimeline::RunTimeline(std::string path, std::string run, std::vector<Task> tasks, int rank, Group *group)
+    : path_(std::move(path)), run_(std::move(run)), tasks_(std::move(tasks)), rank_(rank), group_(group) {}
 
 void RunTimeline::write(const std::vector<const TimelineRow *> &rows, std::optional<int64_t> goesOnAt) {
   const std::lock_guard lock(mutex_);
@@ -71,10 +71,11 @@ void RunTimeline::handOver(const std::vector<const TimelineRow *> &rows) {
 }
 
 void RunTimeline::gather(const std::vector<const TimelineRow *> &rows, std::optional<int64_t> goesOnAt) {
-  const std::string clock = clock_identity();
+  // Times of another clock, or of another run that wrote to the same file, have no place beside these.
+  const std::string clock = clock_identity(), run = clock.empty() ? "" : run_ + ", " + clock;
   const std::optional<EarlierTimeline> earlier =
-      goesOnAt ? EarlierTimeline::find(path_, clock) : std::optional<EarlierTimeline>();
-  TimelineWriter writer(path_, earlier ? earlier->originNs() : originNs_, clock);
+      goesOnAt ? EarlierTimeline::find(path_, run) : std::optional<EarlierTimeline>();
+  TimelineWriter writer(path_, earlier ? earlier->originNs() : originNs_, run);
   std::string others = "{\"clock\":" + jsonString(tasks_[0].name()) + ",\"tasks\":[";
   for (int task = 0; task < static_cast<int>(tasks_.size()); ++task) {
     const Task &named = tasks_[static_cast<size_t>(task)];

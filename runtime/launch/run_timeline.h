@@ -24,9 +24,10 @@ namespace drt {
 
 class RunTimeline {
 public:
-  /// The file's times begin here: before any task has done anything. `path`: "" where none was asked for. `tasks`: the
-  /// group's, of which this is `rank`. `group`: null where there is one task; outlives it.
-  RunTimeline(std::string path, std::vector<Task> tasks, int rank, Group *group);
+  /// The file's times begin here: before any task has done anything. `path`: "" where none was asked for. `run`: what
+  /// starts of the same run have in common. `tasks`: the group's, of which this is `rank`. `group`: null where there is
+  /// one task; outlives it.
+  RunTimeline(std::string path, std::string run, std::vector<Task> tasks, int rank, Group *group);
 
   /// Every task calls it when its steps are done. `goesOnAt`: of a run that was started before, the step of this start;
   /// what the file has of those before it stays. Throws Error where the file cannot be written.
@@ -43,7 +44,7 @@ private:
   int32_t processOf(int task) const;
   std::string nameOf(int task) const;
 
-  const std::string path_;
+  const std::string path_, run_;
   const std::vector<Task> tasks_;
   const int rank_;
   Group *const group_;

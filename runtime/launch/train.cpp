@@ -182,7 +182,8 @@ int trainTask(const drt_program &given, const Options &options, const std::vecto
       group->fail(why);
       return why;
     };
-  RunTimeline timeline(options.timeline, tasks, rank, group.get());
+  RunTimeline timeline(options.timeline, std::string(program.graph) + " in " + options.checkpointDir, tasks, rank,
+                       group.get());
   if (communicator) {
     communicator->describe(0, "the seed");
     communicator->broadcast(&config.entropy, sizeof config.entropy, 0);

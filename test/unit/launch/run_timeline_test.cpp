@@ -115,7 +115,7 @@ TEST_CASE("task 0 writes the events of all tasks") {
   const Hosts hosts = GENERATE(Hosts::One, Hosts::Network, Hosts::Encrypted, Hosts::Alternate);
   const Folder folder;
   auto errors = run_tasks(clusterWithClocks(3, hosts), [&](Group &group, int rank) {
-    RunTimeline timeline(folder.file(), local_tasks(3), rank, &group);
+    RunTimeline timeline(folder.file(), "a run", local_tasks(3), rank, &group);
     const std::unique_ptr<TimelineRow> row = rowOf(5000 * rank + 1, rank, nowNs());
     timeline.write({row.get()});
     group.leave();
@@ -138,7 +138,7 @@ TEST_CASE("a task that is gone leaves the others' events, and what it has sent")
   const Folder folder;
   auto cluster = clusterWithClocks(3);
   auto errors = run_tasks(cluster, [&](Group &group, int rank) {
-    RunTimeline timeline(folder.file(), local_tasks(3), rank, &group);
+    RunTimeline timeline(folder.file(), "a run", local_tasks(3), rank, &group);
     const std::unique_ptr<TimelineRow> row = rowOf(5000, rank, nowNs());
     group.communicator().barrier(); // all have come
     if (rank == 1) {
@@ -163,7 +163,7 @@ TEST_CASE("a run that has failed leaves the events of those that are left") {
   const Folder folder;
   const int failing = GENERATE(0, 2);
   auto errors = run_tasks(clusterWithClocks(3), [&](Group &group, int rank) {
-    RunTimeline timeline(folder.file(), local_tasks(3), rank, &group);
+    RunTimeline timeline(folder.file(), "a run", local_tasks(3), rank, &group);
     const std::unique_ptr<TimelineRow> row = rowOf(100, rank, nowNs());
     try {
       float x = 1;
@@ -191,7 +191,7 @@ TEST_CASE("a task that says nothing after a failure is not waited for") {
     options.failure_timeout = 2;
   std::promise<void> written;
   run_tasks(cluster, [&](Group &group, int rank) {
-    RunTimeline timeline(folder.file(), local_tasks(2), rank, &group);
+    RunTimeline timeline(folder.file(), "a run", local_tasks(2), rank, &group);
     const std::unique_ptr<TimelineRow> row = rowOf(100, rank, nowNs());
     if (rank == 1)
       return written.get_future().wait(); // a replica that computes on and on
@@ -206,7 +206,7 @@ TEST_CASE("a task that says nothing after a failure is not waited for") {
 
 TEST_CASE("a run that has failed before any step leaves no timeline") {
   const Folder folder;
-  RunTimeline timeline(folder.file(), local_tasks(1), 0, nullptr);
+  RunTimeline timeline(folder.file(), "a run", local_tasks(1), 0, nullptr);
   const TimelineRow row("replica 0", 0);
   timeline.writeAfterFailure({&row});
   CHECK_FALSE(fs::exists(folder.file()));
@@ -216,7 +216,7 @@ TEST_CASE("a run that is started again goes on with its timeline") {
   const Folder folder;
   // Of groups of three and of one; the second one does the last step of the first again.
   auto errors = run_tasks(clusterWithClocks(3), [&](Group &group, int rank) {
-    RunTimeline timeline(folder.file(), local_tasks(3), rank, &group);
+    RunTimeline timeline(folder.file(), "a run", local_tasks(3), rank, &group);
     TimelineRow own("replica " + std::to_string(rank), rank), moves("communication", 3);
     for (int64_t step = 0; step < 4; ++step) {
       own.add({"\"pid\":7,\"tid\":0,\"ts\":1", "kernel", nowNs(), nowNs(), step});
@@ -226,7 +226,7 @@ TEST_CASE("a run that is started again goes on with its timeline") {
     group.leave();
   });
   CHECK(errors == std::vector<std::string>(3));
-  RunTimeline timeline(folder.file(), local_tasks(1), 0, nullptr);
+  RunTimeline timeline(folder.file(), "a run", local_tasks(1), 0, nullptr);
   TimelineRow own("replica 0", 0), moves("communication", 1);
   own.add({"work", "kernel", nowNs(), nowNs(), 3});
   moves.add({"bucket 0", "all_reduce", nowNs(), nowNs(), 3});
@@ -260,7 +260,7 @@ TEST_CASE("a run that is started again goes on with its timeline") {
 TEST_CASE("a timeline that grows over many starts keeps the newest events of each row") {
   const Folder folder;
   for (int64_t start = 0; start < 3; ++start) {
-    RunTimeline timeline(folder.file(), local_tasks(1), 0, nullptr);
+    RunTimeline timeline(folder.file(), "a run", local_tasks(1), 0, nullptr);
     const std::unique_ptr<TimelineRow> row = rowOf(30000, 0, nowNs());
     timeline.write({row.get()}, start ? std::optional<int64_t>(INT64_MAX) : std::nullopt);
   }
@@ -268,17 +268,21 @@ TEST_CASE("a timeline that grows over many starts keeps the newest events of eac
   CHECK(count(trace, 0) == TimelineRow::most);
 }
 
-TEST_CASE("what is no timeline of this clock is written over") {
+TEST_CASE("what is no timeline of this run and clock is written over") {
   const Folder folder;
-  const bool isOther = GENERATE(false, true);
-  if (isOther) {
-    TimelineWriter writer(folder.file(), 0, "another clock");
+  const int other = GENERATE(0, 1, 2);
+  if (other == 0) {
+    TimelineWriter writer(folder.file(), 0, "a run, another clock");
     writer.event(0, 0, "work", "kernel", 0, 1, 0);
     writer.publish("{}");
+  } else if (other == 1) {
+    RunTimeline timeline(folder.file(), "another run", local_tasks(1), 0, nullptr);
+    const std::unique_ptr<TimelineRow> row = rowOf(3, 0, nowNs());
+    timeline.write({row.get()});
   } else {
     std::ofstream(folder.file()) << "notes\n";
   }
-  RunTimeline timeline(folder.file(), local_tasks(1), 0, nullptr);
+  RunTimeline timeline(folder.file(), "a run", local_tasks(1), 0, nullptr);
   const std::unique_ptr<TimelineRow> row = rowOf(1, 0, nowNs());
   timeline.write({row.get()}, 10);
   CHECK(count(folder.read(), 0) == 1);
