@@ -7,9 +7,9 @@ import signal
 import subprocess
 import time
 
-from hosts import Process, children
+from hosts import Process
 from proxy import Proxy
-from support import HAS_EMULATED_GPU, Checks, Folder, Model, expect, must, need_tools, read_log, run
+from support import HAS_EMULATED_GPU, Checks, Folder, Model, expect, must, need_tools, read_log, read_losses, run
 
 MODEL = "mlp-adam"
 PROCESSES = "--one-process-per-replica"
@@ -92,13 +92,19 @@ def of_processes(replicas, flags=(), target=()):
     model, steps = Model(MODEL), 6
     with Folder() as folder:
         program = model.compile(folder / "train", replicas, "AllReduce", PROCESSES, *target)
-        found = expect(run([program, "--data", model.feeds, "--steps", steps, "--quiet", "--timeline", folder / "t.json", *flags]), 0)
+        command = [program, "--data", model.feeds, "--steps", steps, "--quiet", "--restore", model.checkpoint, *flags]
+        logs = folder / "logs"
+        logs.mkdir()
+        found = expect(run([*command, "--log-json", logs / "with.jsonl", "--timeline", folder / "t.json"]), 0)
+        found += expect(run([*command, "--log-json", logs / "without.jsonl"]), 0)
         if found:
             return found
+        if read_losses(logs / "with.jsonl") != read_losses(logs / "without.jsonl"):
+            found.append("the losses are others than without --timeline")
         trace = json.loads((folder / "t.json").read_text())
         # One host has one clock.
-        found = [] if all(task["clock"] == "shared" for task in described(trace)) else [f"clocks: {described(trace)}"]
-        if left := sorted(path.name for path in folder.iterdir() if path.name not in ("train", "t.json")):
+        found += [] if all(task["clock"] == "shared" for task in described(trace)) else [f"clocks: {described(trace)}"]
+        if left := sorted(path.name for path in folder.iterdir() if path.name not in ("train", "t.json", "logs")):
             found.append(f"there are other files: {left}")
         # A device measures times more coarsely than two tasks differ in.
         return found + problems_of(trace, replicas, steps) + ([] if target else overlaps(trace, replicas, steps))

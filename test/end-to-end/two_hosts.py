@@ -77,7 +77,7 @@ def by_algorithm(name, key, text):
 
 
 def reported_and_encrypted(name, strategy):
-    """TLS between hosts, and a report whose clocks are two hosts'."""
+    """TLS between hosts, a report whose clocks are two hosts', and a timeline of both tasks, which the first one has."""
     if not shutil.which("openssl"):
         return []
     model = Model(name)
@@ -87,13 +87,17 @@ def reported_and_encrypted(name, strategy):
               "-keyout", folder / "key.pem", "-out", folder / "cert.pem"])
         tls = ["--tls-cert", folder / "cert.pem", "--tls-key", folder / "key.pem", "--tls-ca", folder / "cert.pem"]
         own = host_folders(folder)
-        tasks = [hosts.start_task(i, [*model.run_command(executable, own[i]), "--report", own[i] / "report.json", *tls]) for i in range(2)]
+        tasks = [hosts.start_task(i, [*model.run_command(executable, own[i]), "--report", own[i] / "report.json", "--timeline", own[i] / "timeline.json", *tls]) for i in range(2)]
         statuses = [task.wait(120) for task in tasks]
         if statuses != [0, 0]:
             return [f"exit statuses {statuses}", tasks[0].out, tasks[1].out]
         report = json.loads((own[0] / "report.json").read_text())
         found = [] if [task["host"] for task in report["tasks"]] == list(TwoHosts.addresses) else [f"the report's hosts are {report['tasks']}"]
         found += [] if all(each["bytes_per_s"] > 0 for each in report["collectives"]) and report["collectives"] else [f"collectives: {report['collectives']}"]
+        described = json.loads((own[0] / "timeline.json").read_text())["otherData"]["tasks"]
+        if [(task["host"], task["complete"]) for task in described] != [(address, True) for address in TwoHosts.addresses] or not all(task["events"] for task in described):
+            found.append(f"the timeline's tasks are {described}")
+        found += ["the second task has a timeline of its own"] if (own[1] / "timeline.json").exists() else []
         return found + model.differences(own[0], replicas=2)
 
 
