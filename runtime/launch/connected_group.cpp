@@ -116,10 +116,7 @@ private:
   void begin_comparing_clocks() {
     const std::string own = clock_identity();
     if (rank == 0)
-      watch->set("clock", own);
-    if (rank == 0)
-      return;
-    // Asked for in any case: no task is ahead of the others.
+      return watch->set("clock", own);
     const std::string first = watch->get("clock");
     shares_clock = !own.empty() && first == own;
     watch->compare_clocks();

@@ -81,7 +81,7 @@ void RunTimeline::gather(const std::vector<const TimelineRow *> &rows, std::opti
     const Task &named = tasks_[static_cast<size_t>(task)];
     writer.process(processOf(task), nameOf(task));
     TimelineUnpacker unpacker(writer, processOf(task));
-    std::string why = "it has ended";
+    std::string why = "it has ended, or does not answer";
     try {
       if (task == 0) {
         TimelinePacker packer(rows, ClockAlignment::shared(), machineName());
