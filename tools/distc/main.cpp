@@ -163,9 +163,8 @@ int main(int argc, char **argv) {
       ->check(CLI::IsMember(kEmits))
       ->capture_default_str();
   compile
-      ->add_option(
-          "--timeline", options.timelines,
-          "With --emit=html: what a run of the executable wrote (--timeline): shows what was measured")
+      ->add_option("--timeline", options.timelines,
+                   "With --emit=html: what a run of the executable wrote (--timeline): shows what was measured")
       ->allow_extra_args(false);
 
   CLI::App *run =

@@ -76,11 +76,10 @@ std::vector<std::string> helloOf(int rank) { return {std::to_string(rank), "2", 
 } // namespace
 
 std::vector<std::string> seeds() {
-  const std::string talk = Message{MessageKind::Set, {"key", "value"}}.encode() +
-                           Message{MessageKind::Get, {"key"}}.encode() +
-                           Message{MessageKind::Heartbeat, {"3", "12", "1", "all_reduce 0", "0.5"}}.encode() +
-                           Message{MessageKind::Time, {"123456789"}}.encode() +
-                           Message{MessageKind::Part, {"a part"}}.encode();
+  const std::string talk =
+      Message{MessageKind::Set, {"key", "value"}}.encode() + Message{MessageKind::Get, {"key"}}.encode() +
+      Message{MessageKind::Heartbeat, {"3", "12", "1", "all_reduce 0", "0.5"}}.encode() +
+      Message{MessageKind::Time, {"123456789"}}.encode() + Message{MessageKind::Part, {"a part"}}.encode();
   return {std::string("\0", 1) + Message{MessageKind::Hello, {"1", "2", "program", "127.0.0.1", "nonce", "?"}}.encode(),
           "\x01"
           "1 2 program 127.0.0.1 nonce",
