@@ -147,7 +147,8 @@ public:
         for (Value value : group.getRows())
           readers[value].push_back(number);
     for (auto op : llvm::make_early_inc_range(block.getOps<linalg::GenericOp>())) {
-      if (op.getNumReductionLoops() == 0 || groupOf.contains(op))
+      if (op.getNumReductionLoops() == 0 || groupOf.contains(op) || !llvm::all_of(op->getResults(), hasStaticShape) ||
+          llvm::is_contained(op.getStaticLoopRanges(), ShapedType::kDynamic))
         continue;
       for (OpOperand *input : op.getDpsInputOperands())
         if (auto found = readers.find(getReshaped(input->get())); found != readers.end())
