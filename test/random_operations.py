@@ -618,6 +618,30 @@ def pool(name):
     return name, family
 
 
+def pool_of_operands(e, x):
+    """The window's sizes and strides are operands."""
+    image(e, x)
+    need(x.exact and x.dtype == "float32" and 0 not in x.shape)
+    window, stride = [e.rng.choice((1, 2, 3)), e.rng.choice((1, 2, 3))], e.rng.choice((1, 2))
+    pooled = e.tf.raw_ops.MaxPoolV2(input=without_nan(e, x.tensor), ksize=[1, *window, 1], strides=[1, stride, stride, 1], padding=padding(e, x, window))
+    return Value(pooled, True)
+
+
+def pool_second_gradient(e, x):
+    """A gradient at the places of the windows' largest elements, the first of equal ones."""
+    need(x.exact and x.dtype == "float32" and 0 not in x.shape)
+    x = volume(e, x) if e.rng.random() < 0.4 else x
+    need(x.rank in (4, 5))
+    window, stride = [e.rng.choice((1, 2, 3)) for _ in x.shape[2:]], e.rng.choice((1, 2))
+    fits = all(extent >= size for extent, size in zip(x.shape[1:], window))
+    settings = {"ksize": [1, *window, 1], "strides": [1, *[stride for _ in window], 1], "padding": e.rng.choice(("SAME", "VALID") if fits else ("SAME",))}
+    images = e.tf.clip_by_value(without_nan(e, x.tensor), -100.0, 100.0)
+    name = "MaxPool" if x.rank == 4 else "MaxPool3D"
+    pooled = getattr(e.tf.raw_ops, name)(input=images, **settings)
+    second = getattr(e.tf.raw_ops, name + "GradGrad")
+    return Value(second(orig_input=images, orig_output=pooled, grad=e.leaf(x.shape, x.dtype, "normal").tensor, **settings), False)
+
+
 def bias_add(e, x):
     need(x.rank >= 2 and x.is_float)
     return Value(e.tf.nn.bias_add(x.tensor, e.leaf(x.shape[-1:], x.dtype).tensor), False)
@@ -1122,7 +1146,7 @@ CATALOG = [
         batch_norm)),
     *((family.__name__, family) for family in (
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
-        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram,
+        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, pool_of_operands, pool_second_gradient,
         invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
         scale_and_translate, project_images,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),

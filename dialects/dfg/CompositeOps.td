@@ -376,6 +376,27 @@ def DFG_Dilation2DBackpropInputOp : DFG_Dilation<"dilation_2d_backprop_input", "
 def DFG_Dilation2DBackpropFilterOp : DFG_Dilation<"dilation_2d_backprop_filter", "\"Dilation2DBackpropFilter\"", "dilation2dGrad",
     (ins DFG_Tensor:$input, DFG_Tensor:$filter, DFG_Tensor:$out_backprop)> { let linearity = "Last"; }
 
+// The gradient at the places of the windows' largest elements.
+class DFG_PoolingGradGrad<string mnemonic, string tensorflow, string format> : DFG_Composite<mnemonic, tensorflow, "maxPoolGradGrad"> {
+  let arguments = (ins DFG_Tensor:$orig_input, DFG_Tensor:$orig_output, DFG_Tensor:$grad, I64ArrayAttr:$ksize, I64ArrayAttr:$strides,
+                       StrAttr:$padding, DefaultValuedAttr<StrAttr, format>:$data_format);
+  let results = oneResult;
+  let types = "T:0";
+  let linearity = "Last";
+}
+def DFG_MaxPoolGradGradOp : DFG_PoolingGradGrad<"max_pool_grad_grad", "\"MaxPoolGradGrad\"", "\"NHWC\"">;
+def DFG_MaxPool3DGradGradOp : DFG_PoolingGradGrad<"max_pool_3d_grad_grad", "\"MaxPool3DGradGrad\"", "\"NDHWC\"">;
+// Windows that are operands.
+class DFG_PoolingV2<string mnemonic, string tensorflow, string decomposition, dag operands> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, (ins DFG_Tensor:$ksize, DFG_Tensor:$strides, StrAttr:$padding,
+                                      DefaultValuedAttr<StrAttr, "\"NHWC\"">:$data_format));
+  let results = oneResult;
+  let types = "T:0";
+}
+def DFG_MaxPoolV2Op : DFG_PoolingV2<"max_pool_v2", "\"MaxPoolV2\"", "maxPoolV2", (ins DFG_Tensor:$input)>;
+def DFG_MaxPoolGradV2Op : DFG_PoolingV2<"max_pool_grad_v2", "\"MaxPoolGradV2\"", "maxPoolV2",
+    (ins DFG_Tensor:$orig_input, DFG_Tensor:$orig_output, DFG_Tensor:$grad)>;
+
 // ---- Segments of rows ---------------------------------------------------------------------------------------------
 class DFG_Segments<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "segments"> {
   let arguments = (ins DFG_Tensor:$data, DFG_Tensor:$segment_ids);

@@ -95,6 +95,8 @@ DISTC_DECOMPOSITION(avgPool3d)
 DISTC_DECOMPOSITION(avgPool3dGrad)
 DISTC_DECOMPOSITION(maxPoolWithArgmax)
 DISTC_DECOMPOSITION(maxPoolGradWithArgmax)
+DISTC_DECOMPOSITION(maxPoolGradGrad)
+DISTC_DECOMPOSITION(maxPoolV2)
 DISTC_DECOMPOSITION(dilation2d)
 DISTC_DECOMPOSITION(dilation2dGrad)
 // Rows by index, random numbers (Rows.cpp).

@@ -282,8 +282,11 @@ struct Taps {
     double lowest = -std::numeric_limits<double>::infinity();
     if (!llvm::isa<FloatType>(element))
       return (void)g.fail("there are no windows of elements of its type"), Value();
+    return pad(x, g.scalar(element, lowest));
+  }
+  Value pad(Value x, Value value) const {
     for (const Window &window : windows)
-      x = window.pad(g, x, g.scalar(element, lowest));
+      x = window.pad(g, x, value);
     return x;
   }
   Value take(Value x, ArrayRef<int64_t> tap) const {
@@ -435,6 +438,40 @@ Result maxPoolGradWithArgmax(Operation *op, GraphBuilder &g) {
     terms.push_back(taps->put(g.select(g.equal(argmax, positions.at(tap)), dy, zero), tap));
   });
   return one(g, taps->crop(g.addAll(terms)));
+}
+
+/// Operands: input, output, a gradient of the input's shape. Each window takes that of the first element that is its
+/// largest.
+Result maxPoolGradGrad(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0), y = op->getOperand(1), d = op->getOperand(2);
+  const bool isVolume = llvm::isa<MaxPool3DGradGradOp>(op);
+  if (isVolume ? failed(checkVolumes(op, g)) : getText(op, "data_format") != "NHWC")
+    return g.fail("data_format " + getText(op, "data_format") + " has no code; export the graph with NHWC");
+  SmallVector<int64_t> axes = isVolume ? SmallVector<int64_t>{1, 2, 3} : SmallVector<int64_t>{1, 2};
+  FailureOr<Taps> taps = Taps::of(op, g, x, getWindowSizes(op, axes));
+  if (failed(taps))
+    return failure();
+  Value padded = taps->pad(x), moved = taps->pad(d, g.scalar(g.elementOf(d), 0)), result = g.zerosLike(y);
+  // From the last tap to the first, which stays.
+  SmallVector<SmallVector<int64_t>> order;
+  taps->forEach([&](ArrayRef<int64_t> tap) { order.emplace_back(tap); });
+  for (ArrayRef<int64_t> tap : llvm::reverse(order))
+    result = g.select(g.equal(taps->take(padded, tap), y), taps->take(moved, tap), result);
+  return one(g, result);
+}
+
+/// The last two operands are the window's sizes and strides, which are attributes of the operation that it is made of.
+Result maxPoolV2(Operation *op, GraphBuilder &g) {
+  const unsigned images = op->getNumOperands() - 2;
+  FailureOr<SmallVector<int64_t>> sizes = g.getConstants(op->getOperand(images)),
+                                  strides = g.getConstants(op->getOperand(images + 1));
+  if (failed(sizes) || failed(strides))
+    return failure();
+  SmallVector<NamedAttribute> attributes = {array(g, "ksize", *sizes), array(g, "strides", *strides),
+                                            g.attribute("padding", op->getAttr("padding")),
+                                            g.attribute("data_format", op->getAttr("data_format"))};
+  ValueRange operands = op->getOperands().drop_back(2);
+  return one(g, images == 1 ? g.make<MaxPoolOp>(operands, attributes) : g.make<MaxPoolGradOp>(operands, attributes));
 }
 
 // ---- Dilation: the largest of a window's elements with the filter's added -------------------------------------

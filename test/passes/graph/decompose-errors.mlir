@@ -73,3 +73,12 @@ dfg.func @large(%x: tensor<1x4x4x1xf32>) -> tensor<*xf32> {
   %y = dfg.resize_nearest_neighbor %x, %n : (tensor<1x4x4x1xf32>, tensor<2xi32>) -> tensor<*xf32>
   dfg.return %y : tensor<*xf32>
 }
+
+// -----
+
+dfg.func @channels_first(%x: tensor<2x3x4x4xf32>, %y: tensor<2x3x2x2xf32>) -> tensor<*xf32> {
+  // expected-error@+1 {{(max_pool_grad_grad) has no code here: data_format NCHW has no code; export the graph with NHWC}}
+  %r = dfg.max_pool_grad_grad %x, %y, %x {ksize = [1, 1, 2, 2], strides = [1, 1, 2, 2], padding = "VALID", data_format = "NCHW"}
+    : (tensor<2x3x4x4xf32>, tensor<2x3x2x2xf32>, tensor<2x3x4x4xf32>) -> tensor<*xf32>
+  dfg.return %r : tensor<*xf32>
+}

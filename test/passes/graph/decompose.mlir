@@ -166,3 +166,15 @@ dfg.graph {
   %b = dfg.broadcast_args %row, %shape : (tensor<2xi32>, tensor<2xi32>) -> tensor<2xi32> loc("b")
   %c = dfg.broadcast_args %column, %shape : (tensor<3xi32>, tensor<2xi32>) -> tensor<3xi32> loc("c")
 }
+
+// Each window takes the gradient of the first of its largest elements, which is looked at last.
+// CHECK-LABEL: dfg.func @second_gradient
+dfg.func @second_gradient(%x: tensor<2x4x2x3xf32>, %y: tensor<2x2x2x3xf32>, %d: tensor<2x4x2x3xf32>) -> tensor<2x2x2x3xf32> {
+  // CHECK: %[[ZEROS:.*]] = dfg.zeros_like
+  // CHECK: %[[LAST:.*]] = dfg.select_v2 %{{.*}}, %{{.*}}, %[[ZEROS]]
+  // CHECK: %[[FIRST:.*]] = dfg.select_v2 %{{.*}}, %{{.*}}, %[[LAST]]
+  // CHECK: dfg.return %[[FIRST]]
+  %r = dfg.max_pool_grad_grad %x, %y, %d {ksize = [1, 2, 1, 1], strides = [1, 2, 1, 1], padding = "VALID"}
+    : (tensor<2x4x2x3xf32>, tensor<2x2x2x3xf32>, tensor<2x4x2x3xf32>) -> tensor<2x2x2x3xf32>
+  dfg.return %r : tensor<2x2x2x3xf32>
+}
