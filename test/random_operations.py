@@ -247,6 +247,20 @@ def special(name):
     return name, family
 
 
+def special_beta(e, x):
+    need(x.dtype in ("float32", "float64"))
+    a, b = (e.leaf([], x.dtype, "positive").tensor for _ in range(2))
+    shape = e.tf.zeros_like(x.tensor)
+    return Value(e.tf.math.betainc(a + shape, b + shape, e.tf.clip_by_value(without_nan(e, x.tensor), 0.05, 0.95)), False)
+
+
+def special_gamma_gradient(e, x):
+    """By how much a drawn number grows with the distribution's shape."""
+    need(x.dtype in ("float32", "float64"))
+    alpha = e.tf.clip_by_value(without_nan(e, x.tensor), 0.3, 4.0)
+    return Value(e.tf.raw_ops.RandomGammaGrad(alpha=alpha, sample=e.leaf(x.shape, x.dtype, "positive").tensor), False)
+
+
 def bounded(name):
     """TensorFlow's float64 vectors give NaN for infinities."""
     def family(e, x):
@@ -1146,7 +1160,7 @@ CATALOG = [
         batch_norm)),
     *((family.__name__, family) for family in (
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
-        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, pool_of_operands, pool_second_gradient,
+        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
         invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
         scale_and_translate, project_images,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),

@@ -504,6 +504,11 @@ def DFG_StatelessRandomGammaV2Op : DFG_Composite<"stateless_random_gamma_v2", "\
   let results = oneResult;
   let types = "dtype:2 T:0 Tseed:1";
 }
+def DFG_StatelessRandomGammaV3Op : DFG_Composite<"stateless_random_gamma_v3", "\"StatelessRandomGammaV3\"", "randomGamma"> {
+  let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$key, DFG_Tensor:$counter, DFG_Tensor:$alg, DFG_Tensor:$alpha);
+  let results = oneResult;
+  let types = "dtype:4 shape_dtype:0";
+}
 def DFG_StatelessRandomPoissonOp : DFG_Composite<"stateless_random_poisson", "\"StatelessRandomPoisson\"", "randomPoisson"> {
   let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$seed, DFG_Tensor:$lam);
   let results = oneResult;

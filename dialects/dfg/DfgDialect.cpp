@@ -251,7 +251,8 @@ LogicalResult SpecialFunctionOp::verify() {
                              .Cases("bessel_k0", "bessel_k0e", "bessel_k1", "bessel_k1e", "bessel_y0", "bessel_y1", 1)
                              .Cases("dawsn", "expint", "fresnel_cos", "fresnel_sin", "spence", 1)
                              .Cases("polygamma", "zeta", "igamma", "igammac", "igamma_grad_a", 2)
-                             .Cases("draw_gamma", "draw_poisson", 2)
+                             .Cases("random_gamma_grad", "draw_gamma", "draw_poisson", 2)
+                             .Case("betainc", 3)
                              .Default(0);
   if (arguments == 0)
     return emitOpError() << "calls \"" << getFunction() << "\", which the runtime has not";

@@ -154,6 +154,7 @@ def DFG_ZetaOp : DFG_SpecialBinary<"zeta", "\"Zeta\"", "zeta">;
 def DFG_IgammaOp : DFG_SpecialBinary<"igamma", "\"Igamma\"", "igamma">;
 def DFG_IgammacOp : DFG_SpecialBinary<"igammac", "\"Igammac\"", "igammac">;
 def DFG_IgammaGradAOp : DFG_SpecialBinary<"igamma_grad_a", "\"IgammaGradA\"", "igamma_grad_a">;
+def DFG_RandomGammaGradOp : DFG_SpecialBinary<"random_gamma_grad", "\"RandomGammaGrad\"", "random_gamma_grad">;
 def DFG_BitwiseAndOp : DFG_Binary<"bitwise_and", "\"BitwiseAnd\"", "return s.bitAnd(x, y);"> { let created = 1; }
 def DFG_BitwiseOrOp : DFG_Binary<"bitwise_or", "\"BitwiseOr\"", "return s.bitOr(x, y);">;
 def DFG_BitwiseXorOp : DFG_Binary<"bitwise_xor", "\"BitwiseXor\"", "return s.bitXor(x, y);">;
@@ -236,6 +237,7 @@ def DFG_SelectOp : DFG_Ternary<"select", "\"Select\"", "return s.select(x, y, z)
   let shape = "selectRows";
   let linearity = "Joint";
 }
+def DFG_BetaincOp : DFG_Ternary<"betainc", "\"Betainc\"", "return s.special(\"betainc\", {x, y, z});">;
 def DFG_ClipByValueOp : DFG_Ternary<"clip_by_value", "\"ClipByValue\"", "return s.maximum(s.minimum(x, z), y);">;
 def DFG_AddNOp : DFG_Elementwise<"add_n", "\"AddN\"", [{
   Value sum = args[0];

@@ -152,8 +152,8 @@ Dual powerOverGamma(Dual a, double x) {
   return {value, value * (std::log(x) - digamma(a.value)) * a.slope};
 }
 
-// The lower incomplete gamma function, regularized, by its power series.
-template <class T> T lowerGamma(T a, double x) {
+// The lower incomplete gamma function, regularized, by its power series: what powerOverGamma is multiplied by.
+template <class T> T lowerSeries(T a, double x) {
   T term = T(1) / a, sum = term, at = a;
   for (int n = 0; n < kMostTerms; ++n) {
     at = at + T(1);
@@ -163,11 +163,12 @@ template <class T> T lowerGamma(T a, double x) {
         std::abs(slopeOf(term)) <= kEpsilon * std::abs(slopeOf(sum)))
       break;
   }
-  return powerOverGamma(a, x) * sum;
+  return sum;
 }
+template <class T> T lowerGamma(T a, double x) { return powerOverGamma(a, x) * lowerSeries(a, x); }
 
-// The upper one, by Legendre's continued fraction (Lentz's method, Numerical Recipes, 6.2).
-template <class T> T upperGamma(T a, double x) {
+// The upper one, by Legendre's continued fraction (Lentz's method, Numerical Recipes, 6.2): the same.
+template <class T> T upperFraction(T a, double x) {
   T b = T(x + 1) - a, c = T(1 / kTiny), d = T(1) / b, h = d;
   for (int i = 1; i < kMostTerms; ++i) {
     const T an = (a - T(i)) * T(i);
@@ -184,7 +185,30 @@ template <class T> T upperGamma(T a, double x) {
     if (std::abs(valueOf(step) - 1) <= kEpsilon && std::abs(slopeOf(step)) <= kEpsilon)
       break;
   }
-  return powerOverGamma(a, x) * h;
+  return h;
+}
+template <class T> T upperGamma(T a, double x) { return powerOverGamma(a, x) * upperFraction(a, x); }
+
+// The incomplete beta function's continued fraction (Lentz's method, Numerical Recipes, 6.4).
+double betaFraction(double a, double b, double x) {
+  double c = 1, d = 1 - (a + b) * x / (a + 1);
+  d = 1 / (std::abs(d) < kTiny ? kTiny : d);
+  double h = d;
+  const auto step = [&](double coefficient) {
+    d = 1 + coefficient * d;
+    d = 1 / (std::abs(d) < kTiny ? kTiny : d);
+    c = 1 + coefficient / c;
+    c = std::abs(c) < kTiny ? kTiny : c;
+    h *= d * c;
+    return d * c;
+  };
+  for (int m = 1; m < kMostTerms; ++m) {
+    const double twice = 2.0 * m;
+    step(m * (b - m) * x / ((a + twice - 1) * (a + twice)));
+    if (std::abs(step(-(a + m) * (a + b + m) * x / ((a + twice) * (a + twice + 1))) - 1) <= kEpsilon)
+      break;
+  }
+  return h;
 }
 
 bool usesFraction(double a, double x) { return x > 1 && x > a; }
@@ -337,6 +361,30 @@ double drt_special_igamma_grad_a(double a, double x) {
   if (std::isinf(x) || std::isinf(a))
     return 0;
   return usesFraction(a, x) ? -upperGamma(Dual(a, 1), x).slope : lowerGamma(Dual(a, 1), x).slope;
+}
+
+// -(dP/da) / (dP/dx), in which powerOverGamma, that may be 0, is on both sides.
+double drt_special_random_gamma_grad(double a, double x) {
+  if (x == 0)
+    return 0;
+  if (std::isnan(a) || std::isnan(x) || x < 0 || a <= 0)
+    return kNaN;
+  if (std::isinf(x) || std::isinf(a))
+    return kNaN;
+  const bool isUpper = usesFraction(a, x);
+  const Dual sum = isUpper ? upperFraction(Dual(a, 1), x) : lowerSeries(Dual(a, 1), x);
+  const double slope = sum.value * (std::log(x) - digamma(a)) + sum.slope;
+  return isUpper ? x * slope : -x * slope;
+}
+
+double drt_special_betainc(double a, double b, double x) {
+  if (!(a > 0) || !(b > 0) || !(x >= 0) || !(x <= 1) || std::isinf(a) || std::isinf(b))
+    return kNaN;
+  if (x == 0 || x == 1)
+    return x;
+  const double front =
+      std::exp(drt::logGamma(a + b) - drt::logGamma(a) - drt::logGamma(b) + a * std::log(x) + b * std::log1p(-x));
+  return x < (a + 1) / (a + b + 2) ? front * betaFraction(a, b, x) / a : 1 - front * betaFraction(b, a, 1 - x) / b;
 }
 
 } // extern "C"

@@ -149,6 +149,10 @@ namespace {
 
 /// Uniform numbers from [0, 1) of the generator that the node has, or of its operand `seed`. `reserved`: kReservedAttr.
 Value drawUniform(Operation *op, GraphBuilder &g, Value shape, Type element, int seed, int64_t reserved = 0) {
+  // Of version 2 a key, a counter and an algorithm.
+  if (llvm::isa<StatelessRandomGammaV3Op>(op))
+    return g.make<StatelessRandomUniformV2Op>({shape, op->getOperand(1), op->getOperand(2), op->getOperand(3)}, {},
+                                              element);
   if (seed >= 0)
     return g.make<StatelessRandomUniformOp>({shape, op->getOperand(seed)}, {}, element);
   SmallVector<NamedAttribute> attributes = {g.attribute("seed", op->getAttr("seed")),
@@ -215,7 +219,7 @@ static Value drawFor(Operation *op, GraphBuilder &g, Value parameter, int seed) 
   return drawUniform(op, g, shape, g.builder.getF64Type(), seed);
 }
 
-/// Operands: shape, alpha; or shape, seed, alpha.
+/// Operands: shape, alpha; or shape, seed, alpha; or shape, key, counter, algorithm, alpha.
 Result randomGamma(Operation *op, GraphBuilder &g) {
   const int seed = op->getNumOperands() > 2 ? 1 : -1;
   Value alpha = op->getOperand(op->getNumOperands() - 1);

@@ -642,6 +642,9 @@ double drt_special_zeta(double x, double q);
 double drt_special_igamma(double a, double x);
 double drt_special_igammac(double a, double x);
 double drt_special_igamma_grad_a(double a, double x);
+// By how much a number that was drawn from the gamma distribution of shape `a`, `x`, grows with `a`.
+double drt_special_random_gamma_grad(double a, double x);
+double drt_special_betainc(double a, double b, double x);
 // Drawn from the gamma distribution of shape `alpha` (Marsaglia and Tsang, 2000), the Poisson distribution of mean
 // `rate` (Hörmann, 1993): by numbers that follow from the bits of u, which is from [0, 1).
 double drt_special_draw_gamma(double alpha, double u);

@@ -250,6 +250,23 @@ TEST_CASE("special functions have TensorFlow's values at the ends of their domai
   CHECK(drt_special_igamma_grad_a(infinity, 2) == 0);
 }
 
+TEST_CASE("the incomplete beta function, and the gradient of gamma numbers, are TensorFlow's") {
+  CHECK(drt_special_betainc(2, 3, 0.4) == Approx(0.5248).epsilon(1e-12));
+  CHECK(drt_special_betainc(0.5, 40, 0.01) == Approx(0.6286139767460123).epsilon(1e-12));
+  CHECK(drt_special_betainc(300, 200, 0.61) == Approx(0.6741626935263219).epsilon(1e-9));
+  CHECK(drt_special_betainc(2, 3, 0) == 0);
+  CHECK(drt_special_betainc(2, 3, 1) == 1);
+  CHECK(std::isnan(drt_special_betainc(0, 3, 0.5)));
+  CHECK(std::isnan(drt_special_betainc(2, 3, 1.5)));
+  CHECK(drt_special_random_gamma_grad(2, 1.5) == Approx(0.9366390678772176).epsilon(1e-9));
+  CHECK(drt_special_random_gamma_grad(0.3, 1e-4) == Approx(0.0030139680540033358).epsilon(1e-9));
+  CHECK(drt_special_random_gamma_grad(50, 70) == Approx(1.181572562765406).epsilon(1e-9));
+  CHECK(drt_special_random_gamma_grad(3, 200) == Approx(4.424582387177954).epsilon(1e-9));
+  CHECK(drt_special_random_gamma_grad(2, 0) == 0);
+  CHECK(std::isnan(drt_special_random_gamma_grad(0, 1)));
+  CHECK(std::isnan(drt_special_random_gamma_grad(2, -1)));
+}
+
 TEST_CASE("gamma and Poisson numbers have their means and variances") {
   for (double parameter : {0.4, 3.0, 25.0}) {
     double sums[2] = {}, squares[2] = {};
