@@ -1116,6 +1116,58 @@ def sparse_product(e, x):
     return Value(e.tf.sparse.sparse_dense_matmul(sparse, x.tensor), False)
 
 
+def sparse_of(e, x, count, shape):
+    """Of values that are x' first, at places in order."""
+    places = np.sort(np.random.RandomState(e.rng.randrange(2**31)).permutation(int(np.prod(shape)))[:count])
+    indices = e.variable(np.stack(np.unravel_index(places, shape), axis=-1).astype(np.int64).reshape(count, len(shape))).tensor
+    return e.tf.SparseTensor(indices, x.tensor[:count], shape)
+
+
+def sparse_operation(e, x):
+    """What gives a dense tensor, or the values of a sparse one."""
+    need(x.rank == 1 and x.shape[0] > 0 and x.dtype in ("float32", "float64"))
+    shape = [e.rng.choice((1, 2, 3)) for _ in range(e.rng.randint(1, 3))]
+    shape[0] += 2
+    count = e.rng.randint(1, min(x.shape[0], int(np.prod(shape))))
+    clean = Value(e.tf.clip_by_value(without_nan(e, x.tensor), e.tf.cast(-10, x.dtype), e.tf.cast(10, x.dtype)), False)
+    sparse = sparse_of(e, clean, count, shape)
+    kind = e.rng.choice(("sum", "max", "add", "multiply", "divide", "with_dense", "softmax", "reorder", "concat", "transpose"))
+    axes = e.rng.choice((None, [e.rng.randrange(-len(shape), len(shape))], list(range(len(shape)))))
+    dense_shape = [extent if e.rng.random() < 0.6 else 1 for extent in shape]
+    dense = e.leaf(dense_shape[e.rng.randint(0, len(shape)):] if e.rng.random() < 0.4 else dense_shape, x.dtype, "positive").tensor
+    if kind in ("sum", "max"):
+        reduced = find(e.tf, f"sparse.reduce_{kind}")(sparse, axes, keepdims=e.rng.random() < 0.5)
+        return Value(reduced, False)
+    if kind == "softmax":
+        need(len(shape) >= 2)
+        return Value(e.tf.sparse.softmax(sparse).values, False)
+    if kind == "with_dense":
+        return Value(e.tf.sparse.add(sparse, e.leaf(shape, x.dtype, "normal").tensor), False)
+    if kind in ("add", "multiply", "divide"):
+        operation = {"add": "SparseDenseCwiseAdd", "multiply": "SparseDenseCwiseMul", "divide": "SparseDenseCwiseDiv"}[kind]
+        return Value(getattr(e.tf.raw_ops, operation)(sp_indices=sparse.indices, sp_values=sparse.values, sp_shape=sparse.dense_shape, dense=dense), False)
+    if kind == "transpose":
+        return Value(e.tf.sparse.to_dense(e.tf.sparse.transpose(sparse)), False)
+    if kind == "reorder":
+        order = e.rng.sample(range(count), count)
+        mixed = e.tf.SparseTensor(e.tf.gather(sparse.indices, order), e.tf.gather(sparse.values, order), shape)
+        ordered = e.tf.sparse.reorder(mixed)
+        return Value(ordered.indices, True) if e.rng.random() < 0.3 else Value(ordered.values, False)
+    other = sparse_of(e, clean, e.rng.randint(1, count), shape)
+    joined = e.tf.sparse.concat(e.rng.randrange(len(shape)), [sparse, other, sparse])
+    return Value(joined.indices, True) if e.rng.random() < 0.3 else Value(joined.values, False)
+
+
+def sparse_segments_rows(e, x):
+    """The gradient of rows that were taken, each once."""
+    need(x.rank >= 1 and x.dtype in ("float32", "float64") and x.shape[0] > 0)
+    count = e.rng.choice((1, 3, 6))
+    ids = e.tf.constant(sorted(e.rng.randrange(x.shape[0]) for _ in range(count)), e.tf.int32)
+    operation = getattr(e.tf.raw_ops, e.rng.choice(("SparseSegmentSumGradV2", "SparseSegmentMeanGradV2", "SparseSegmentSqrtNGradV2")))
+    rows, which = operation(grad=x.tensor, indices=e.indices(7, [count]), segment_ids=ids, dense_output_dim0=7)
+    return Value(e.tf.math.unsorted_segment_sum(rows, which, 7), False)
+
+
 CATALOG = [
     *(unary(name) for name in (
         "math.exp", "math.expm1", "math.log", "math.log1p", "math.sqrt", "math.rsqrt", "math.reciprocal", "math.sin", "math.cos", "math.tanh",
@@ -1160,7 +1212,7 @@ CATALOG = [
         batch_norm)),
     *((family.__name__, family) for family in (
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
-        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
+        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, sparse_operation, sparse_operation, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
         invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
         scale_and_translate, project_images,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),

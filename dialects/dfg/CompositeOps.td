@@ -470,6 +470,46 @@ def DFG_SparseTensorDenseMatMulOp : DFG_Composite<"sparse_tensor_dense_mat_mul",
   let types = "T:1 Tindices:0";
 }
 
+class DFG_OfSparse<string mnemonic, string tensorflow, string decomposition, dag operands, dag outputs, string attributes>
+    : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con((ins DFG_Tensor:$sp_indices, DFG_Tensor:$sp_values, DFG_Tensor:$sp_shape), operands);
+  let results = outputs;
+  let types = attributes;
+}
+let linearity = "First" in {
+def DFG_SparseReduceSumOp : DFG_OfSparse<"sparse_reduce_sum", "\"SparseReduceSum\"", "sparseReduce",
+    (ins DFG_Tensor:$axes, DefaultValuedAttr<BoolAttr, "false">:$keep_dims), oneResult, "T:1">;
+def DFG_SparseReorderOp : DFG_OfSparse<"sparse_reorder", "\"SparseReorder\"", "sparseReorder", (ins),
+    (outs DFG_Tensor:$places, DFG_Tensor:$values), "T:1 =int64:r0"> {
+  let summary = "Places and values in row-major order";
+}
+def DFG_SparseDenseCwiseDivOp : DFG_OfSparse<"sparse_dense_cwise_div", "\"SparseDenseCwiseDiv\"", "sparseWithDense", (ins DFG_Tensor:$dense), oneResult, "T:1">;
+}
+def DFG_SparseReduceMaxOp : DFG_OfSparse<"sparse_reduce_max", "\"SparseReduceMax\"", "sparseReduce",
+    (ins DFG_Tensor:$axes, DefaultValuedAttr<BoolAttr, "false">:$keep_dims), oneResult, "T:1">;
+def DFG_SparseDenseCwiseAddOp : DFG_OfSparse<"sparse_dense_cwise_add", "\"SparseDenseCwiseAdd\"", "sparseWithDense", (ins DFG_Tensor:$dense), oneResult, "T:1"> {
+  let linearity = "Joint";
+}
+def DFG_SparseDenseCwiseMulOp : DFG_OfSparse<"sparse_dense_cwise_mul", "\"SparseDenseCwiseMul\"", "sparseWithDense", (ins DFG_Tensor:$dense), oneResult, "T:1"> {
+  let linearity = "Each";
+}
+def DFG_SparseTensorDenseAddOp : DFG_OfSparse<"sparse_tensor_dense_add", "\"SparseTensorDenseAdd\"", "sparseTensorDenseAdd", (ins DFG_Tensor:$dense),
+                                              oneResult, "T:1 Tindices:0"> {
+  let linearity = "Joint";
+}
+def DFG_SparseSoftmaxOp : DFG_OfSparse<"sparse_softmax", "\"SparseSoftmax\"", "sparseSoftmax", (ins), oneResult, "T:1">;
+def DFG_SparseConcatOp : DFG_Composite<"sparse_concat", "\"SparseConcat\"", "sparseConcat"> {
+  let arguments = (ins Variadic<DFG_Tensor>:$indices_values_and_shapes, I64Attr:$concat_dim);
+  let results = (outs DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$sizes);
+  let types = "T:r1 N:#/3 =int64:r0 =int64:r2";
+}
+def DFG_SparseFillEmptyRowsGradOp : DFG_Composite<"sparse_fill_empty_rows_grad", "\"SparseFillEmptyRowsGrad\"", "sparseFillEmptyRowsGrad"> {
+  let arguments = (ins DFG_Tensor:$reverse_index_map, DFG_Tensor:$grad_values);
+  let results = (outs DFG_Tensor:$d_values, DFG_Tensor:$d_default_value);
+  let types = "T:1";
+  let linearity = "Joint";
+}
+
 // ---- Random numbers, of those that generators draw -------------------------------------------------------------------
 defvar drawing = [MemoryEffects<[MemRead, MemWrite]>];
 defvar twoSeeds = (ins DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2);

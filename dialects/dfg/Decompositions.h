@@ -110,6 +110,14 @@ DISTC_DECOMPOSITION(multinomial)
 DISTC_DECOMPOSITION(randomShuffle)
 DISTC_DECOMPOSITION(randomGamma)
 DISTC_DECOMPOSITION(randomPoisson)
+// Sparse tensors (Sparse.cpp).
+DISTC_DECOMPOSITION(sparseReduce)
+DISTC_DECOMPOSITION(sparseWithDense)
+DISTC_DECOMPOSITION(sparseTensorDenseAdd)
+DISTC_DECOMPOSITION(sparseSoftmax)
+DISTC_DECOMPOSITION(sparseReorder)
+DISTC_DECOMPOSITION(sparseConcat)
+DISTC_DECOMPOSITION(sparseFillEmptyRowsGrad)
 // Sequences (Sequences.cpp).
 DISTC_DECOMPOSITION(ctcLoss)
 #undef DISTC_DECOMPOSITION

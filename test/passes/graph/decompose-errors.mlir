@@ -82,3 +82,29 @@ dfg.func @channels_first(%x: tensor<2x3x4x4xf32>, %y: tensor<2x3x2x2xf32>) -> te
     : (tensor<2x3x4x4xf32>, tensor<2x3x2x2xf32>, tensor<2x3x4x4xf32>) -> tensor<*xf32>
   dfg.return %r : tensor<*xf32>
 }
+
+// -----
+
+dfg.func @order(%at: tensor<?x2xi64>, %v: tensor<?xf32>, %shape: tensor<2xi64>) -> (tensor<*xi64>, tensor<*xf32>) {
+  // expected-error@+1 {{(sparse_reorder) has no code here: how many values a sparse tensor has depends on the data, so that they are not put in order}}
+  %to, %w = dfg.sparse_reorder %at, %v, %shape : (tensor<?x2xi64>, tensor<?xf32>, tensor<2xi64>) -> (tensor<*xi64>, tensor<*xf32>)
+  dfg.return %to, %w : tensor<*xi64>, tensor<*xf32>
+}
+
+// -----
+
+dfg.func @dense(%at: tensor<5x2xi64>, %v: tensor<5xf32>, %dense: tensor<3xf32>) -> tensor<*xf32> {
+  %shape = dfg.const dense<[2, 4]> : tensor<2xi64> : tensor<2xi64>
+  // expected-error@+1 {{(sparse_dense_cwise_add) has no code here: its dense operand of shape [3] does not broadcast to [2, 4]}}
+  %w = dfg.sparse_dense_cwise_add %at, %v, %shape, %dense : (tensor<5x2xi64>, tensor<5xf32>, tensor<2xi64>, tensor<3xf32>) -> tensor<*xf32>
+  dfg.return %w : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @axis(%at: tensor<5x2xi64>, %v: tensor<5xf32>, %shape: tensor<2xi64>) -> tensor<*xf32> {
+  %axis = dfg.const dense<2> : tensor<1xi32> : tensor<1xi32>
+  // expected-error@+1 {{(sparse_reduce_sum) has no code here: it reduces axis 2 of 2}}
+  %w = dfg.sparse_reduce_sum %at, %v, %shape, %axis : (tensor<5x2xi64>, tensor<5xf32>, tensor<2xi64>, tensor<1xi32>) -> tensor<*xf32>
+  dfg.return %w : tensor<*xf32>
+}

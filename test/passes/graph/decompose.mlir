@@ -178,3 +178,26 @@ dfg.func @second_gradient(%x: tensor<2x4x2x3xf32>, %y: tensor<2x2x2x3xf32>, %d: 
     : (tensor<2x4x2x3xf32>, tensor<2x2x2x3xf32>, tensor<2x4x2x3xf32>) -> tensor<2x2x2x3xf32>
   dfg.return %r : tensor<2x2x2x3xf32>
 }
+
+// Rows of a sparse tensor are those of all axes but the last; what is out of order is sorted by where it is in a row-major tensor.
+// CHECK-LABEL: dfg.func @sparse
+dfg.func @sparse(%at: tensor<5x3xi64>, %v: tensor<5xf32>, %dense: tensor<4x1xf32>) -> (tensor<5xf32>, tensor<5x3xi64>, tensor<2x4xf32>, tensor<5xf32>) {
+  %shape = dfg.const dense<[2, 4, 3]> : tensor<3xi64> : tensor<3xi64>
+  %axis = dfg.const dense<-1> : tensor<1xi32> : tensor<1xi32>
+  // CHECK: %[[LARGEST:.*]] = dfg.unsorted_segment_max
+  // CHECK: dfg.gather_v2 %[[LARGEST]]
+  // CHECK: dfg.exp
+  // CHECK: dfg.unsorted_segment_sum
+  %p = dfg.sparse_softmax %at, %v, %shape : (tensor<5x3xi64>, tensor<5xf32>, tensor<3xi64>) -> tensor<5xf32>
+  // CHECK: %[[KEY:.*]] = dfg.neg
+  // CHECK: %[[ORDER:.*]]:2 = dfg.top_k_v2 %[[KEY]]
+  // CHECK: dfg.gather_v2 %{{.*}}, %[[ORDER]]#1
+  %to, %w = dfg.sparse_reorder %at, %p, %shape : (tensor<5x3xi64>, tensor<5xf32>, tensor<3xi64>) -> (tensor<5x3xi64>, tensor<5xf32>)
+  // CHECK: dfg.scatter_nd {{.*}} -> tensor<2x4xf32>
+  %s = dfg.sparse_reduce_sum %to, %w, %shape, %axis : (tensor<5x3xi64>, tensor<5xf32>, tensor<3xi64>, tensor<1xi32>) -> tensor<2x4xf32>
+  // The axis of 1 is not looked at.
+  // CHECK: %[[COLUMN:.*]] = dfg.reshape %{{.*}} -> tensor<4xf32>
+  // CHECK: dfg.gather_nd %[[COLUMN]], %{{.*}} : (tensor<4xf32>, tensor<5x1xi64>) -> tensor<5xf32>
+  %m = dfg.sparse_dense_cwise_mul %at, %v, %shape, %dense : (tensor<5x3xi64>, tensor<5xf32>, tensor<3xi64>, tensor<4x1xf32>) -> tensor<5xf32>
+  dfg.return %p, %to, %s, %m : tensor<5xf32>, tensor<5x3xi64>, tensor<2x4xf32>, tensor<5xf32>
+}
