@@ -794,6 +794,15 @@ def image_patches(e, x):
     return Value(e.tf.image.extract_patches(x.tensor, [1, *window, 1], [1, e.rng.choice((1, 2)), 1, 1], [1, rate, rate, 1], padding(e, x, grown)), x.exact)
 
 
+def volume_patches(e, x):
+    x = volume(e, x)
+    window = [e.rng.choice((1, 2, 3)) for _ in range(3)]
+    fits = all(extent >= size for extent, size in zip(x.shape[1:4], window))
+    patches = e.tf.raw_ops.ExtractVolumePatches(input=e.tf.stop_gradient(x.tensor), ksizes=[1, *window, 1],
+                                                strides=[1, e.rng.choice((1, 2)), 1, 1, 1], padding=e.rng.choice(("SAME", "VALID") if fits else ("SAME",)))
+    return Value(patches, x.exact)
+
+
 def band_part(e, x):
     need(x.rank >= 2)
     return Value(e.tf.linalg.band_part(x.tensor, e.rng.randint(-1, 3), e.rng.randint(-1, 3)), x.exact)
@@ -851,6 +860,23 @@ def invert_permutation(e, x):
     need(x.exact and x.dtype in ("float32", "int32") and x.rank == 1 and x.shape[0] > 0)
     order = e.tf.argsort(without_nan(e, x.tensor) if x.is_float else x.tensor, stable=True)
     return Value(e.tf.math.invert_permutation(order), True)
+
+
+def nth_element(e, x):
+    need(x.exact and x.rank >= 1 and 0 not in x.shape and not x.is_bool and x.dtype not in NARROW)
+    value = without_nan(e, x.tensor) if x.is_float else x.tensor
+    return Value(e.tf.raw_ops.NthElement(input=value, n=e.rng.randrange(x.shape[-1]), reverse=e.rng.random() < 0.5), True)
+
+
+def unravel_index(e, x):
+    need(x.rank >= 1 and 0 not in x.shape)
+    places = e.indices(int(np.prod(x.shape, dtype=np.int64)), e.draw_shape(0, 1))
+    return Value(e.tf.unravel_index(places, e.constant(x.shape, places.dtype)), True)
+
+
+def parallel_stack(e, x):
+    need(not x.is_bool)
+    return Value(e.tf.parallel_stack([e.tf.stop_gradient(x.tensor), e.leaf(x.shape, x.dtype).tensor]), x.exact)
 
 
 def in_top_k(e, x):
@@ -1212,7 +1238,7 @@ CATALOG = [
         batch_norm)),
     *((family.__name__, family) for family in (
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
-        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, sparse_operation, sparse_operation, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
+        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, volume_patches, nth_element, unravel_index, parallel_stack, sparse_operation, sparse_operation, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
         invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
         scale_and_translate, project_images,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),

@@ -39,6 +39,23 @@ def DFG_CrossOp : DFG_Composite<"cross", "\"Cross\"", "cross"> {
   let results = oneResult;
   let types = "T:0";
 }
+def DFG_TridiagonalMatMulOp : DFG_Composite<"tridiagonal_mat_mul", "\"TridiagonalMatMul\"", "tridiagonalMatMul"> {
+  let arguments = (ins DFG_Tensor:$superdiag, DFG_Tensor:$maindiag, DFG_Tensor:$subdiag, DFG_Tensor:$rhs);
+  let results = oneResult;
+  let types = "T:0";
+}
+def DFG_ParallelConcatOp : DFG_Composite<"parallel_concat", "\"ParallelConcat\"", "parallelConcat", [Pure, DFG_Joins]> {
+  let arguments = (ins Variadic<DFG_Tensor>:$values, OptionalAttr<DFG_ShapeAttr>:$shape);
+  let results = oneResult;
+  let types = "T:0 N:#0";
+  let linearity = "Joint";
+}
+def DFG_GuaranteeConstOp : DFG_Composite<"guarantee_const", "\"GuaranteeConst\"", "guaranteeConst"> {
+  let arguments = (ins DFG_Tensor:$input);
+  let results = oneResult;
+  let types = "T:0";
+  let linearity = "Joint";
+}
 
 // ---- Normalization ------------------------------------------------------------------------------
 class DFG_LocalResponse<string mnemonic, string tensorflow, string decomposition, dag operands> : DFG_Composite<mnemonic, tensorflow, decomposition> {
@@ -172,6 +189,12 @@ def DFG_ExtractImagePatchesOp : DFG_Composite<"extract_image_patches", "\"Extrac
   let types = "T:0";
 }
 }
+def DFG_ExtractVolumePatchesOp : DFG_Composite<"extract_volume_patches", "\"ExtractVolumePatches\"", "extractImagePatches", [Pure, DFG_Moves]> {
+  let arguments = (ins DFG_Tensor:$input, I64ArrayAttr:$ksizes, I64ArrayAttr:$strides, StrAttr:$padding);
+  let results = oneResult;
+  let types = "T:0";
+  let linearity = "Joint";
+}
 def DFG_LinSpaceOp : DFG_Composite<"lin_space", "\"LinSpace\"", "linSpace"> {
   let arguments = (ins DFG_Tensor:$start, DFG_Tensor:$stop, DFG_Tensor:$num);
   let results = oneResult;
@@ -260,6 +283,18 @@ def DFG_InTopKV2Op : DFG_Composite<"in_top_k_v2", "\"InTopKV2\"", "inTopK"> {
   let arguments = (ins DFG_Tensor:$predictions, DFG_Tensor:$targets, DFG_Tensor:$k);
   let results = oneResult;
   let types = "T:1 =bool:r0";
+}
+def DFG_NthElementOp : DFG_Composite<"nth_element", "\"NthElement\"", "nthElement"> {
+  let summary = "The n-th smallest (or largest) element of each row, counted from 0";
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$n, DefaultValuedAttr<BoolAttr, "false">:$reverse);
+  let results = oneResult;
+  let types = "T:0";
+}
+def DFG_UnravelIndexOp : DFG_Composite<"unravel_index", "\"UnravelIndex\"", "unravelIndex"> {
+  let summary = "The coordinates of places in a row-major tensor, an axis a row";
+  let arguments = (ins DFG_Tensor:$indices, DFG_Tensor:$dims);
+  let results = oneResult;
+  let types = "Tidx:0";
 }
 
 // ---- Images of another size -----------------------------------------------------------------------------------

@@ -242,4 +242,35 @@ Result cross(Operation *op, GraphBuilder &g) {
   return one(g, g.sub(g.mul(turned(a, 1), turned(b, 2)), g.mul(turned(a, 2), turned(b, 1))));
 }
 
+/// Operands: the diagonals above, on and below, [..., 1, m], and [..., m, n]. The last element of the one above and the
+/// first of the one below are none of the matrix.
+Result tridiagonalMatMul(Operation *op, GraphBuilder &g) {
+  Value rhs = op->getOperand(3);
+  FailureOr<Dims> shape = g.getShape(rhs);
+  if (failed(shape))
+    return failure();
+  const int64_t rank = shape->size(), rows = rank - 2;
+  if (rank < 2 || !(*shape)[rows].isConstant())
+    return g.fail("the size of its matrices is not known");
+  const int64_t count = (*shape)[rows].getConstant();
+  SmallVector<int64_t> swapped = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  if (rank >= 2)
+    std::swap(swapped[rank - 1], swapped[rank - 2]);
+  auto diagonal = [&](unsigned operand) { return g.transpose(op->getOperand(operand), swapped); };
+  Value result = g.mul(diagonal(1), rhs);
+  if (count > 1) {
+    Value above = g.mul(g.slice(diagonal(0), rows, 0, count - 1), g.slice(rhs, rows, 1, count - 1));
+    Value below = g.mul(g.slice(diagonal(2), rows, 1, count - 1), g.slice(rhs, rows, 0, count - 1));
+    result = g.addAll({result, g.padAxis(above, rows, 0, 1), g.padAxis(below, rows, 1, 0)});
+  }
+  return one(g, result);
+}
+
+Result parallelConcat(Operation *op, GraphBuilder &g) {
+  Value joined = g.concat(SmallVector<Value>(op->getOperands()), 0);
+  return one(g, op->getNumOperands() == 1 ? g.make<IdentityOp>(joined) : joined);
+}
+
+Result guaranteeConst(Operation *op, GraphBuilder &g) { return one(g, g.make<IdentityOp>(op->getOperand(0))); }
+
 } // namespace distc::dfg::decompositions

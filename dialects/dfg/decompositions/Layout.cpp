@@ -224,29 +224,36 @@ Result reverseSequence(Operation *op, GraphBuilder &g) {
   return one(g, g.transpose(g.gather(x, from, 1, /*batchDims=*/1), invertPermutationVector(there)));
 }
 
+/// Of images or volumes: a window along each axis but the first and the last.
 Result extractImagePatches(Operation *op, GraphBuilder &g) {
   Value images = op->getOperand(0);
   FailureOr<Dims> shape = g.getShape(images);
-  if (failed(shape) || shape->size() != 4 || !(*shape)[1].isConstant() || !(*shape)[2].isConstant())
+  const int64_t rank = llvm::isa<ExtractVolumePatchesOp>(op) ? 5 : 4;
+  if (failed(shape) || static_cast<int64_t>(shape->size()) != rank ||
+      llvm::any_of(ArrayRef(*shape).slice(1, rank - 2), [](Dim size) { return !size.isConstant(); }))
     return g.fail("the size of the images is not known");
-  if (failed(checkWindowAttributes(op, g, 4)))
+  if (failed(checkWindowAttributes(op, g, rank)))
     return failure();
   auto entry = [&](StringRef name, int64_t axis) { return shapes::getArrayEntry(op, name, axis, 1); };
-  if (entry("ksizes", 1) * entry("ksizes", 2) > kMostTaps)
-    return g.fail("its window has more than " + Twine(kMostTaps) + " elements");
-  shapes::ResolvedWindow window[2];
-  for (int64_t axis = 1; axis <= 2; ++axis) {
-    window[axis - 1] = shapes::resolveWindow((*shape)[axis], entry("ksizes", axis), entry("strides", axis),
-                                             entry("rates", axis), getText(op, "padding"));
-    images = g.padAxis(images, axis, window[axis - 1].before, window[axis - 1].after);
-  }
-  SmallVector<Value> parts;
-  for (int64_t i = 0; i < entry("ksizes", 1); ++i)
-    for (int64_t j = 0; j < entry("ksizes", 2); ++j) {
-      Value rows = g.slice(images, 1, i * entry("rates", 1), window[0].size.getConstant(), entry("strides", 1));
-      parts.push_back(g.slice(rows, 2, j * entry("rates", 2), window[1].size.getConstant(), entry("strides", 2)));
+  int64_t taps = 1;
+  for (int64_t axis = 1; axis + 1 < rank; ++axis)
+    if ((taps *= entry("ksizes", axis)) > kMostTaps)
+      return g.fail("its window has more than " + Twine(kMostTaps) + " elements");
+  // Of all axes in front what each of their taps is of.
+  SmallVector<Value> parts = {images};
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) {
+    auto window = shapes::resolveWindow((*shape)[axis], entry("ksizes", axis), entry("strides", axis),
+                                        entry("rates", axis), getText(op, "padding"));
+    SmallVector<Value> next;
+    for (Value part : parts) {
+      Value padded = g.padAxis(part, axis, window.before, window.after);
+      for (int64_t tap = 0; tap < entry("ksizes", axis); ++tap)
+        next.push_back(
+            g.slice(padded, axis, tap * entry("rates", axis), window.size.getConstant(), entry("strides", axis)));
     }
-  Value patches = g.concat(parts, 3);
+    parts = std::move(next);
+  }
+  Value patches = g.concat(parts, rank - 1);
   return one(g, patches == op->getOperand(0) ? g.make<IdentityOp>(patches) : patches);
 }
 

@@ -306,4 +306,43 @@ Result inTopK(Operation *op, GraphBuilder &g) {
   return one(g, g.both(g.less(better, k), g.both(isFinite, isClass)));
 }
 
+/// Operands: rows, the number of the element.
+Result nthElement(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0);
+  FailureOr<Dims> shape = g.getShape(x);
+  FailureOr<int64_t> n = g.getConstant(op->getOperand(1));
+  if (failed(shape) || failed(n))
+    return failure();
+  if (shape->empty() || !shape->back().isConstant() || *n < 0 || *n >= shape->back().getConstant())
+    return g.fail("element " + Twine(*n) + " of a row of shape " + shapes::print(*shape) + " is not known");
+  const int64_t last = static_cast<int64_t>(shape->size()) - 1, size = shape->back().getConstant();
+  const int64_t at = getFlag(op, "reverse") ? *n : size - 1 - *n;
+  Type i32 = g.builder.getI32Type();
+  auto largest = g.makeAll<TopKV2Op>({x, g.integer(at + 1)}, {g.elementOf(x), i32}, g.flag("sorted", true));
+  return one(g, g.reshape(g.slice(largest[0], last, at, 1), ArrayRef(*shape).drop_back()));
+}
+
+/// Operands: places (or one), the sizes.
+Result unravelIndex(Operation *op, GraphBuilder &g) {
+  Value place = op->getOperand(0);
+  Type element = g.elementOf(place);
+  FailureOr<SmallVector<int64_t>> sizes = g.getConstants(op->getOperand(1));
+  if (failed(sizes))
+    return failure();
+  int64_t stride = 1;
+  for (int64_t size : *sizes)
+    if (size <= 0 || llvm::MulOverflow(stride, size, stride))
+      return g.fail("its sizes are not those of a tensor with elements");
+  SmallVector<Value> rows;
+  for (auto [axis, size] : llvm::enumerate(*sizes)) {
+    stride /= size;
+    Value at = g.make<FloorDivOp>({place, g.scalar(element, static_cast<double>(stride))});
+    // Looked up, so that a place outside is an error.
+    Value range = g.cast(g.make<RangeOp>({g.integer(0), g.integer(size), g.integer(1)}), element);
+    rows.push_back(axis == 0 ? g.gather(range, at, 0)
+                             : g.make<FloorModOp>({at, g.scalar(element, static_cast<double>(size))}));
+  }
+  return one(g, g.pack(rows, 0));
+}
+
 } // namespace distc::dfg::decompositions

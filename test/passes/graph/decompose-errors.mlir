@@ -108,3 +108,21 @@ dfg.func @axis(%at: tensor<5x2xi64>, %v: tensor<5xf32>, %shape: tensor<2xi64>) -
   %w = dfg.sparse_reduce_sum %at, %v, %shape, %axis : (tensor<5x2xi64>, tensor<5xf32>, tensor<2xi64>, tensor<1xi32>) -> tensor<*xf32>
   dfg.return %w : tensor<*xf32>
 }
+
+// -----
+
+dfg.func @nth(%x: tensor<2x5xf32>) -> tensor<*xf32> {
+  %n = dfg.const dense<5> : tensor<i32> : tensor<i32>
+  // expected-error@+1 {{(nth_element) has no code here: element 5 of a row of shape [2, 5] is not known}}
+  %y = dfg.nth_element %x, %n : (tensor<2x5xf32>, tensor<i32>) -> tensor<*xf32>
+  dfg.return %y : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @sizes(%i: tensor<2xi32>) -> tensor<*xi32> {
+  %sizes = dfg.const dense<[3, 0]> : tensor<2xi32> : tensor<2xi32>
+  // expected-error@+1 {{(unravel_index) has no code here: its sizes are not those of a tensor with elements}}
+  %y = dfg.unravel_index %i, %sizes : (tensor<2xi32>, tensor<2xi32>) -> tensor<*xi32>
+  dfg.return %y : tensor<*xi32>
+}

@@ -201,3 +201,20 @@ dfg.func @sparse(%at: tensor<5x3xi64>, %v: tensor<5xf32>, %dense: tensor<4x1xf32
   %m = dfg.sparse_dense_cwise_mul %at, %v, %shape, %dense : (tensor<5x3xi64>, tensor<5xf32>, tensor<3xi64>, tensor<4x1xf32>) -> tensor<5xf32>
   dfg.return %p, %to, %s, %m : tensor<5xf32>, tensor<5x3xi64>, tensor<2x4xf32>, tensor<5xf32>
 }
+
+// The coordinate along the first axis is looked up, where a place outside is an error.
+// CHECK-LABEL: dfg.func @small
+dfg.func @small(%i: tensor<6xi32>, %x: tensor<7x5xf32>) -> (tensor<2x6xi32>, tensor<7xf32>) {
+  %sizes = dfg.const dense<[3, 4]> : tensor<2xi32> : tensor<2xi32>
+  %n = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  // CHECK: %[[RANGE:.*]] = dfg.range
+  // CHECK: %[[ROW:.*]] = dfg.gather_v2 %[[RANGE]]
+  // CHECK: %[[COLUMN:.*]] = dfg.floor_mod
+  // CHECK: dfg.pack %[[ROW]], %[[COLUMN]]
+  %at = dfg.unravel_index %i, %sizes : (tensor<6xi32>, tensor<2xi32>) -> tensor<2x6xi32>
+  // The second smallest of five is the fourth largest.
+  // CHECK: %[[FOUR:.*]] = dfg.const dense<4>
+  // CHECK: dfg.top_k_v2 %{{.*}}, %[[FOUR]]
+  %nth = dfg.nth_element %x, %n : (tensor<7x5xf32>, tensor<i32>) -> tensor<7xf32>
+  dfg.return %at, %nth : tensor<2x6xi32>, tensor<7xf32>
+}
