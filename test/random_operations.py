@@ -987,6 +987,51 @@ def dilation(e, x):
     return Value(e.tf.nn.dilation2d(value, filters.tensor, [1, stride, stride, 1], padding(e, x, grown), "NHWC", [1, rate, rate, 1]), False)
 
 
+def lstm_weights(e, inputs, units):
+    """w, wci, wcf, wco, b, and whether the states are seen by the gates."""
+    return {"w": e.leaf([inputs + units, 4 * units], "float32", "unit").tensor, "b": e.leaf([4 * units], "float32", "unit").tensor,
+            **{name: e.leaf([units], "float32", "unit").tensor for name in ("wci", "wcf", "wco")}, "use_peephole": e.rng.random() < 0.5}
+
+
+def recurrent_layer(e, x):
+    """An LSTM of [step, example, input], of which there may be fewer steps than rows."""
+    need(x.dtype == "float32" and x.rank == 3 and 0 not in x.shape and x.shape[0] <= 9 and np.prod(x.shape) <= 600)
+    steps, batch, inputs = x.shape
+    units = e.rng.choice((1, 3))
+    count = e.rng.choice((e.constant(steps, "int64"), e.constant(e.rng.randint(1, steps), "int64"), e.indices(steps + 1, [], "int64")))
+    states = {name: e.leaf([batch, units], "float32", "unit").tensor for name in ("cs_prev", "h_prev")}
+    settings = {**states, **lstm_weights(e, inputs, units), "cell_clip": e.rng.choice((0.0, 0.5, 3.0))}
+    images = e.tf.clip_by_value(without_nan(e, x.tensor), -3.0, 3.0)
+    if e.rng.random() < 0.5:
+        results = e.tf.raw_ops.BlockLSTMV2(seq_len_max=count, x=images, **settings)
+    else:
+        results = e.tf.raw_ops.BlockLSTM(seq_len_max=count, x=images, forget_bias=e.rng.choice((0.0, 1.0)), **settings)
+    # Of the others TensorFlow leaves what is behind the last step as it finds it.
+    return Value(results[e.rng.choice((1, 6, 6, 6))], False)
+
+
+def recurrent_cell(e, x):
+    """A step of an LSTM or a GRU, or its gradient, of whose results one."""
+    need(x.dtype == "float32" and x.rank == 2 and 0 not in x.shape and np.prod(x.shape) <= 600)
+    (batch, inputs), units = x.shape, e.rng.choice((1, 3))
+    seen = e.tf.clip_by_value(without_nan(e, x.tensor), -3.0, 3.0)
+
+    def part(kind="unit"):
+        return e.leaf([batch, units], "float32", kind).tensor
+    if e.rng.random() < 0.5:
+        settings = {"x": seen, "cs_prev": part(), "h_prev": part(), **lstm_weights(e, inputs, units)}
+        if e.rng.random() < 0.5:
+            return Value(e.rng.choice(e.tf.raw_ops.LSTMBlockCell(cell_clip=e.rng.choice((0.0, 0.5)), **settings)), False)
+        parts = {name: part() for name in ("i", "cs", "f", "o", "ci", "co", "cs_grad", "h_grad")}
+        return Value(e.rng.choice(e.tf.raw_ops.LSTMBlockCellGrad(**settings, **parts)), False)
+    settings = {"x": seen, "h_prev": part(), "w_ru": e.leaf([inputs + units, 2 * units], "float32", "unit").tensor,
+                "w_c": e.leaf([inputs + units, units], "float32", "unit").tensor, "b_ru": e.leaf([2 * units], "float32", "unit").tensor,
+                "b_c": e.leaf([units], "float32", "unit").tensor}
+    if e.rng.random() < 0.5:
+        return Value(e.rng.choice(e.tf.raw_ops.GRUBlockCell(**settings)), False)
+    return Value(e.rng.choice(e.tf.raw_ops.GRUBlockCellGrad(**settings, **{name: part() for name in ("r", "u", "c", "d_h")})), False)
+
+
 # ---- Sorting and linear algebra -----------------------------------------------------------------------
 
 def top_k(e, x):
@@ -1238,7 +1283,7 @@ CATALOG = [
         batch_norm)),
     *((family.__name__, family) for family in (
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
-        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, volume_patches, nth_element, unravel_index, parallel_stack, sparse_operation, sparse_operation, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
+        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, recurrent_layer, recurrent_cell, volume_patches, nth_element, unravel_index, parallel_stack, sparse_operation, sparse_operation, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
         invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
         scale_and_translate, project_images,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),

@@ -480,6 +480,47 @@ def DFG_SparseSegmentMeanGradOp : DFG_SparseSegmentsGrad<"sparse_segment_mean_gr
 def DFG_SparseSegmentSqrtNGradOp : DFG_SparseSegmentsGrad<"sparse_segment_sqrt_n_grad", "\"SparseSegmentSqrtNGrad\"">;
 }
 
+// ---- Recurrent layers ------------------------------------------------------------------------------------------------
+defvar lstmWeights = (ins DFG_Tensor:$w, DFG_Tensor:$wci, DFG_Tensor:$wcf, DFG_Tensor:$wco, DFG_Tensor:$b);
+defvar lstmStates = (ins DFG_Tensor:$cs_prev, DFG_Tensor:$h_prev);
+defvar lstmParts = (ins DFG_Tensor:$i, DFG_Tensor:$cs, DFG_Tensor:$f, DFG_Tensor:$o, DFG_Tensor:$ci, DFG_Tensor:$co);
+class DFG_Lstm<string mnemonic, string tensorflow, string decomposition, dag operands, dag attributes, string rules>
+    : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = !con(operands, attributes, (ins DefaultValuedAttr<BoolAttr, "false">:$use_peephole));
+  let results = (outs DFG_Tensor:$i_out, DFG_Tensor:$cs_out, DFG_Tensor:$f_out, DFG_Tensor:$o_out, DFG_Tensor:$ci_out, DFG_Tensor:$co_out, DFG_Tensor:$h_out);
+  let types = rules;
+}
+defvar biasAndClip = (ins DefaultValuedAttr<F32Attr, "1.0f">:$forget_bias, DefaultValuedAttr<F32Attr, "3.0f">:$cell_clip);
+defvar lstmLayer = !con((ins DFG_Tensor:$seq_len_max, DFG_Tensor:$x), lstmStates, lstmWeights);
+def DFG_LSTMBlockCellOp : DFG_Lstm<"lstm_block_cell", "\"LSTMBlockCell\"", "lstmBlockCell", !con((ins DFG_Tensor:$x), lstmStates, lstmWeights),
+                                   biasAndClip, "T:0">;
+def DFG_BlockLSTMOp : DFG_Lstm<"block_lstm", "\"BlockLSTM\"", "blockLstm", lstmLayer, biasAndClip, "T:1">;
+def DFG_BlockLSTMV2Op : DFG_Lstm<"block_lstm_v2", "\"BlockLSTMV2\"", "blockLstm", lstmLayer, (ins DefaultValuedAttr<F32Attr, "0.0f">:$cell_clip), "T:1">;
+def DFG_LSTMBlockCellGradOp : DFG_Composite<"lstm_block_cell_grad", "\"LSTMBlockCellGrad\"", "lstmBlockCellGrad"> {
+  let arguments = !con((ins DFG_Tensor:$x), lstmStates, lstmWeights, lstmParts, (ins DFG_Tensor:$cs_grad, DFG_Tensor:$h_grad, BoolAttr:$use_peephole));
+  let results = (outs DFG_Tensor:$cs_prev_grad, DFG_Tensor:$dicfo, DFG_Tensor:$wci_grad, DFG_Tensor:$wcf_grad, DFG_Tensor:$wco_grad);
+  let types = "T:0";
+}
+class DFG_BlockLstmGrad<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "blockLstmGrad"> {
+  let arguments = !con(lstmLayer, lstmParts, (ins DFG_Tensor:$h, DFG_Tensor:$cs_grad, DFG_Tensor:$h_grad, BoolAttr:$use_peephole));
+  let results = (outs DFG_Tensor:$x_grad, DFG_Tensor:$cs_prev_grad, DFG_Tensor:$h_prev_grad, DFG_Tensor:$w_grad, DFG_Tensor:$wci_grad,
+                      DFG_Tensor:$wcf_grad, DFG_Tensor:$wco_grad, DFG_Tensor:$b_grad);
+  let types = "T:1";
+}
+def DFG_BlockLSTMGradOp : DFG_BlockLstmGrad<"block_lstm_grad", "\"BlockLSTMGrad\"">;
+def DFG_BlockLSTMGradV2Op : DFG_BlockLstmGrad<"block_lstm_grad_v2", "\"BlockLSTMGradV2\"">;
+defvar gruOperands = (ins DFG_Tensor:$x, DFG_Tensor:$h_prev, DFG_Tensor:$w_ru, DFG_Tensor:$w_c, DFG_Tensor:$b_ru, DFG_Tensor:$b_c);
+def DFG_GRUBlockCellOp : DFG_Composite<"gru_block_cell", "\"GRUBlockCell\"", "gruBlockCell"> {
+  let arguments = gruOperands;
+  let results = (outs DFG_Tensor:$r, DFG_Tensor:$u, DFG_Tensor:$c, DFG_Tensor:$h);
+  let types = "T:0";
+}
+def DFG_GRUBlockCellGradOp : DFG_Composite<"gru_block_cell_grad", "\"GRUBlockCellGrad\"", "gruBlockCellGrad"> {
+  let arguments = !con(gruOperands, (ins DFG_Tensor:$r, DFG_Tensor:$u, DFG_Tensor:$c, DFG_Tensor:$d_h));
+  let results = (outs DFG_Tensor:$d_x, DFG_Tensor:$d_h_prev, DFG_Tensor:$d_c_bar, DFG_Tensor:$d_r_bar_u_bar);
+  let types = "T:0";
+}
+
 // ---- Losses of sequences ------------------------------------------------------------------------------------------
 def DFG_CTCLossOp : DFG_Composite<"ctc_loss", "\"CTCLoss\"", "ctcLoss"> {
   let summary = "Connectionist temporal classification: a row of labels an example, dfg.ctc_loss_rows";

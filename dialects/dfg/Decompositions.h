@@ -123,6 +123,13 @@ DISTC_DECOMPOSITION(sparseSoftmax)
 DISTC_DECOMPOSITION(sparseReorder)
 DISTC_DECOMPOSITION(sparseConcat)
 DISTC_DECOMPOSITION(sparseFillEmptyRowsGrad)
+// Recurrent layers (Recurrent.cpp).
+DISTC_DECOMPOSITION(lstmBlockCell)
+DISTC_DECOMPOSITION(lstmBlockCellGrad)
+DISTC_DECOMPOSITION(blockLstm)
+DISTC_DECOMPOSITION(blockLstmGrad)
+DISTC_DECOMPOSITION(gruBlockCell)
+DISTC_DECOMPOSITION(gruBlockCellGrad)
 // Sequences (Sequences.cpp).
 DISTC_DECOMPOSITION(ctcLoss)
 #undef DISTC_DECOMPOSITION

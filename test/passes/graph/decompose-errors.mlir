@@ -126,3 +126,13 @@ dfg.func @sizes(%i: tensor<2xi32>) -> tensor<*xi32> {
   %y = dfg.unravel_index %i, %sizes : (tensor<2xi32>, tensor<2xi32>) -> tensor<*xi32>
   dfg.return %y : tensor<*xi32>
 }
+
+// -----
+
+dfg.func @steps(%n: tensor<i64>, %x: tensor<?x5x4xf32>, %s: tensor<5x3xf32>, %w: tensor<7x12xf32>, %p: tensor<3xf32>, %b: tensor<12xf32>) -> tensor<*xf32> {
+  // expected-error@+1 {{(block_lstm_v2) has no code here: how many steps its layer has is not known}}
+  %y:7 = dfg.block_lstm_v2 %n, %x, %s, %s, %w, %p, %p, %p, %b
+    : (tensor<i64>, tensor<?x5x4xf32>, tensor<5x3xf32>, tensor<5x3xf32>, tensor<7x12xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<12xf32>)
+    -> (tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>)
+  dfg.return %y#6 : tensor<*xf32>
+}

@@ -218,3 +218,32 @@ dfg.func @small(%i: tensor<6xi32>, %x: tensor<7x5xf32>) -> (tensor<2x6xi32>, ten
   %nth = dfg.nth_element %x, %n : (tensor<7x5xf32>, tensor<i32>) -> tensor<7xf32>
   dfg.return %at, %nth : tensor<2x6xi32>, tensor<7xf32>
 }
+
+// One number for each that is drawn, of the key and the counter.
+// CHECK-LABEL: dfg.func @gamma
+dfg.func @gamma(%key: tensor<1xui64>, %counter: tensor<2xui64>, %alg: tensor<i32>, %alpha: tensor<3xf32>) -> tensor<5x3xf32> {
+  %sizes = dfg.const dense<[5, 3]> : tensor<2xi32> : tensor<2xi32>
+  // CHECK: %[[DRAWN:.*]] = dfg.stateless_random_uniform_v2 %{{.*}}, %arg0, %arg1, %arg2 {{.*}} -> tensor<5x3xf64>
+  // CHECK: dfg.draw_gamma %{{.*}}, %[[DRAWN]]
+  %x = dfg.stateless_random_gamma_v3 %sizes, %key, %counter, %alg, %alpha
+    : (tensor<2xi32>, tensor<1xui64>, tensor<2xui64>, tensor<i32>, tensor<3xf32>) -> tensor<5x3xf32>
+  dfg.return %x : tensor<5x3xf32>
+}
+
+// Steps that are none of those there are give zeros; the sum over the steps is in one matmul.
+// CHECK-LABEL: dfg.func @layer
+dfg.func @layer(%n: tensor<i64>, %x: tensor<2x5x4xf32>, %s: tensor<5x3xf32>, %w: tensor<7x12xf32>, %p: tensor<3xf32>, %b: tensor<12xf32>, %a: tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<7x12xf32>) {
+  // CHECK-COUNT-2: dfg.mat_mul
+  // CHECK: dfg.less %{{.*}}, %arg0
+  // CHECK: dfg.select_v2
+  // CHECK: dfg.pack
+  %y:7 = dfg.block_lstm %n, %x, %s, %s, %w, %p, %p, %p, %b
+    : (tensor<i64>, tensor<2x5x4xf32>, tensor<5x3xf32>, tensor<5x3xf32>, tensor<7x12xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<12xf32>)
+    -> (tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>)
+  // CHECK: dfg.mat_mul {{.*}}transpose_a = true{{.*}} : (tensor<10x7xf32>, tensor<10x12xf32>) -> tensor<7x12xf32>
+  %d:8 = dfg.block_lstm_grad %n, %x, %s, %s, %w, %p, %p, %p, %b, %y#0, %y#1, %y#2, %y#3, %y#4, %y#5, %y#6, %a, %a {use_peephole = false}
+    : (tensor<i64>, tensor<2x5x4xf32>, tensor<5x3xf32>, tensor<5x3xf32>, tensor<7x12xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<12xf32>,
+       tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>, tensor<2x5x3xf32>)
+    -> (tensor<2x5x4xf32>, tensor<5x3xf32>, tensor<5x3xf32>, tensor<7x12xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<12xf32>)
+  dfg.return %y#6, %d#3 : tensor<2x5x3xf32>, tensor<7x12xf32>
+}
