@@ -1187,10 +1187,11 @@ def sparse_product(e, x):
     return Value(e.tf.sparse.sparse_dense_matmul(sparse, x.tensor), False)
 
 
-def sparse_of(e, x, count, shape):
-    """Of values that are x' first, at places in order."""
+def sparse_of(e, x, count, shape, known=False):
+    """Of values that are x' first, at places in order, which the graph knows."""
     places = np.sort(np.random.RandomState(e.rng.randrange(2**31)).permutation(int(np.prod(shape)))[:count])
-    indices = e.variable(np.stack(np.unravel_index(places, shape), axis=-1).astype(np.int64).reshape(count, len(shape))).tensor
+    indices = np.stack(np.unravel_index(places, shape), axis=-1).astype(np.int64).reshape(count, len(shape))
+    indices = e.constant(indices) if known else e.variable(indices).tensor
     return e.tf.SparseTensor(indices, x.tensor[:count], shape)
 
 
@@ -1202,7 +1203,7 @@ def sparse_operation(e, x):
     count = e.rng.randint(1, min(x.shape[0], int(np.prod(shape))))
     clean = Value(e.tf.clip_by_value(without_nan(e, x.tensor), e.tf.cast(-10, x.dtype), e.tf.cast(10, x.dtype)), False)
     sparse = sparse_of(e, clean, count, shape)
-    kind = e.rng.choice(("sum", "max", "add", "multiply", "divide", "with_dense", "softmax", "reorder", "concat", "transpose"))
+    kind = e.rng.choice(("sum", "max", "add", "multiply", "divide", "with_dense", "softmax", "reorder", "concat", "transpose", "sum_of_two"))
     axes = e.rng.choice((None, [e.rng.randrange(-len(shape), len(shape))], list(range(len(shape)))))
     dense_shape = [extent if e.rng.random() < 0.6 else 1 for extent in shape]
     dense = e.leaf(dense_shape[e.rng.randint(0, len(shape)):] if e.rng.random() < 0.4 else dense_shape, x.dtype, "positive").tensor
@@ -1217,6 +1218,9 @@ def sparse_operation(e, x):
     if kind in ("add", "multiply", "divide"):
         operation = {"add": "SparseDenseCwiseAdd", "multiply": "SparseDenseCwiseMul", "divide": "SparseDenseCwiseDiv"}[kind]
         return Value(getattr(e.tf.raw_ops, operation)(sp_indices=sparse.indices, sp_values=sparse.values, sp_shape=sparse.dense_shape, dense=dense), False)
+    if kind == "sum_of_two":
+        both = e.tf.sparse.add(*(sparse_of(e, clean, number, shape, known=True) for number in (count, e.rng.randint(1, count))))
+        return Value(both.indices, True) if e.rng.random() < 0.3 else Value(both.values, False)
     if kind == "transpose":
         return Value(e.tf.sparse.to_dense(e.tf.sparse.transpose(sparse)), False)
     if kind == "reorder":

@@ -574,6 +574,18 @@ def DFG_SparseTensorDenseAddOp : DFG_OfSparse<"sparse_tensor_dense_add", "\"Spar
   let linearity = "Joint";
 }
 def DFG_SparseSoftmaxOp : DFG_OfSparse<"sparse_softmax", "\"SparseSoftmax\"", "sparseSoftmax", (ins), oneResult, "T:1">;
+def DFG_SparseAddOp : DFG_Composite<"sparse_add", "\"SparseAdd\"", "sparseAdd"> {
+  let arguments = (ins DFG_Tensor:$a_indices, DFG_Tensor:$a_values, DFG_Tensor:$a_shape, DFG_Tensor:$b_indices, DFG_Tensor:$b_values,
+                       DFG_Tensor:$b_shape, DFG_Tensor:$thresh);
+  let results = (outs DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$sizes);
+  let types = "T:1 Treal:6 =int64:r0 =int64:r2";
+}
+def DFG_SparseAddGradOp : DFG_Composite<"sparse_add_grad", "\"SparseAddGrad\"", "sparseAddGrad"> {
+  let arguments = (ins DFG_Tensor:$backprop_val_grad, DFG_Tensor:$a_indices, DFG_Tensor:$b_indices, DFG_Tensor:$sum_indices);
+  let results = (outs DFG_Tensor:$a_val_grad, DFG_Tensor:$b_val_grad);
+  let types = "T:0";
+  let linearity = "First";
+}
 def DFG_SparseConcatOp : DFG_Composite<"sparse_concat", "\"SparseConcat\"", "sparseConcat"> {
   let arguments = (ins Variadic<DFG_Tensor>:$indices_values_and_shapes, I64Attr:$concat_dim);
   let results = (outs DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$sizes);

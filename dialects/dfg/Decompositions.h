@@ -122,6 +122,8 @@ DISTC_DECOMPOSITION(sparseTensorDenseAdd)
 DISTC_DECOMPOSITION(sparseSoftmax)
 DISTC_DECOMPOSITION(sparseReorder)
 DISTC_DECOMPOSITION(sparseConcat)
+DISTC_DECOMPOSITION(sparseAdd)
+DISTC_DECOMPOSITION(sparseAddGrad)
 DISTC_DECOMPOSITION(sparseFillEmptyRowsGrad)
 // Recurrent layers (Recurrent.cpp).
 DISTC_DECOMPOSITION(lstmBlockCell)

@@ -7,8 +7,10 @@
 #include "dialects/dfg/Decompositions.h"
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dfg/shapes/ShapeFunctions.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include <limits>
+#include <map>
 
 using namespace mlir;
 
@@ -222,6 +224,82 @@ Result sparseConcat(Operation *op, GraphBuilder &g) {
   if (failed(ordered) || g.failed())
     return failure();
   return SmallVector<Value>{ordered->places, ordered->values, shape};
+}
+
+namespace {
+
+/// Places that two sparse tensors have together, in order, and which of them those of each are. Only of places that are
+/// constants: how many there are follows from them.
+struct Union {
+  std::map<SmallVector<int64_t>, int64_t> places;
+  SmallVector<int64_t> numbers[2];
+
+  static FailureOr<Union> of(GraphBuilder &g, Value a, Value b) {
+    Union all;
+    SmallVector<SmallVector<int64_t>> each[2];
+    const Value both[] = {a, b};
+    for (auto [side, value] : llvm::enumerate(both)) {
+      DenseIntElementsAttr known;
+      if (!matchPattern(value, m_Constant(&known)) || known.getType().getRank() != 2)
+        return g.fail("it adds sparse tensors whose places are no constants, so that how many there are is not known");
+      const int64_t rank = known.getType().getDimSize(1);
+      auto flat = llvm::map_to_vector(known.getValues<APInt>(), [](const APInt &at) { return at.getSExtValue(); });
+      for (int64_t row = 0; row < known.getType().getDimSize(0); ++row) {
+        ArrayRef<int64_t> place = ArrayRef(flat).slice(row * rank, rank);
+        each[side].emplace_back(place);
+        all.places.try_emplace(SmallVector<int64_t>(place), 0);
+      }
+    }
+    for (auto [number, entry] : llvm::enumerate(all.places))
+      entry.second = static_cast<int64_t>(number);
+    for (unsigned side : {0, 1})
+      all.numbers[side] = llvm::map_to_vector(each[side], [&](const auto &place) { return all.places.at(place); });
+    return all;
+  }
+};
+
+} // namespace
+
+/// Operands: places, values and shape of two sparse tensors, how large a sum must be that is kept.
+Result sparseAdd(Operation *op, GraphBuilder &g) {
+  FailureOr<Sparse> a = Sparse::of(op, g), b = Sparse::of(op, g, 3);
+  if (failed(a) || failed(b))
+    return failure();
+  FailureOr<Union> all = Union::of(g, a->places, b->places);
+  if (failed(all))
+    return failure();
+  Attribute least;
+  auto isZero = [](Attribute value) {
+    if (auto floats = llvm::dyn_cast<DenseFPElementsAttr>(value))
+      return floats.isSplat() && floats.getSplatValue<APFloat>().isZero();
+    auto integers = llvm::dyn_cast<DenseIntElementsAttr>(value);
+    return integers && integers.isSplat() && integers.getSplatValue<APInt>().isZero();
+  };
+  if (!matchPattern(op->getOperand(6), m_Constant(&least)) || !isZero(least))
+    return g.fail("it leaves out small sums, so that how many there are depends on the data");
+  SmallVector<int64_t> flat;
+  for (const auto &[place, number] : all->places)
+    llvm::append_range(flat, place);
+  const int64_t count = static_cast<int64_t>(all->places.size());
+  Value places = g.reshape(g.integers(flat, /*wide=*/true), {Dim(count), Dim(a->rank)});
+  auto spread = [&](const Sparse &x, unsigned side) {
+    return g.segmentSum(x.values, g.integers(all->numbers[side]), g.integer(count));
+  };
+  Value values = g.add(spread(*a, 0), spread(*b, 1));
+  if (g.failed())
+    return failure();
+  return SmallVector<Value>{places, values, g.make<IdentityOp>(a->shape)};
+}
+
+/// Operands: the gradient of the sum's values, places of the two and of the sum.
+Result sparseAddGrad(Operation *op, GraphBuilder &g) {
+  FailureOr<Union> all = Union::of(g, op->getOperand(1), op->getOperand(2));
+  if (failed(all))
+    return failure();
+  Value dy = op->getOperand(0);
+  SmallVector<Value> results = {g.gather(dy, g.integers(all->numbers[0]), 0),
+                                g.gather(dy, g.integers(all->numbers[1]), 0)};
+  return g.failed() ? Result(failure()) : Result(std::move(results));
 }
 
 /// Operands: where each value went, the gradient of all. What was filled in elsewhere has the rest of it.

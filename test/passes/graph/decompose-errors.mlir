@@ -136,3 +136,25 @@ dfg.func @steps(%n: tensor<i64>, %x: tensor<?x5x4xf32>, %s: tensor<5x3xf32>, %w:
     -> (tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>)
   dfg.return %y#6 : tensor<*xf32>
 }
+
+// -----
+
+dfg.func @sum_of_sparse(%at: tensor<5x2xi64>, %v: tensor<5xf32>, %shape: tensor<2xi64>) -> tensor<*xf32> {
+  %none = dfg.const dense<0.0> : tensor<f32> : tensor<f32>
+  // expected-error@+1 {{(sparse_add) has no code here: it adds sparse tensors whose places are no constants, so that how many there are is not known}}
+  %p, %w, %z = dfg.sparse_add %at, %v, %shape, %at, %v, %shape, %none
+    : (tensor<5x2xi64>, tensor<5xf32>, tensor<2xi64>, tensor<5x2xi64>, tensor<5xf32>, tensor<2xi64>, tensor<f32>) -> (tensor<*xi64>, tensor<*xf32>, tensor<2xi64>)
+  dfg.return %w : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @small_sums(%v: tensor<1xf32>) -> tensor<*xf32> {
+  %at = dfg.const dense<[[0, 1]]> : tensor<1x2xi64> : tensor<1x2xi64>
+  %shape = dfg.const dense<[3, 2]> : tensor<2xi64> : tensor<2xi64>
+  %small = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+  // expected-error@+1 {{(sparse_add) has no code here: it leaves out small sums, so that how many there are depends on the data}}
+  %p, %w, %z = dfg.sparse_add %at, %v, %shape, %at, %v, %shape, %small
+    : (tensor<1x2xi64>, tensor<1xf32>, tensor<2xi64>, tensor<1x2xi64>, tensor<1xf32>, tensor<2xi64>, tensor<f32>) -> (tensor<*xi64>, tensor<*xf32>, tensor<2xi64>)
+  dfg.return %w : tensor<*xf32>
+}

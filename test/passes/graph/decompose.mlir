@@ -247,3 +247,19 @@ dfg.func @layer(%n: tensor<i64>, %x: tensor<2x5x4xf32>, %s: tensor<5x3xf32>, %w:
     -> (tensor<2x5x4xf32>, tensor<5x3xf32>, tensor<5x3xf32>, tensor<7x12xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<12xf32>)
   dfg.return %y#6, %d#3 : tensor<2x5x3xf32>, tensor<7x12xf32>
 }
+
+// Two places of three are the same.
+// CHECK-LABEL: dfg.func @sum_of_sparse
+dfg.func @sum_of_sparse(%v: tensor<2xf32>, %w: tensor<1xf32>) -> (tensor<2x2xi64>, tensor<2xf32>, tensor<2xi64>) {
+  %a = dfg.const dense<[[0, 1], [2, 0]]> : tensor<2x2xi64> : tensor<2x2xi64>
+  %b = dfg.const dense<[[0, 1]]> : tensor<1x2xi64> : tensor<1x2xi64>
+  %shape = dfg.const dense<[3, 2]> : tensor<2xi64> : tensor<2xi64>
+  %none = dfg.const dense<0.0> : tensor<f32> : tensor<f32>
+  // CHECK: dfg.const dense<[0, 1, 2, 0]>
+  // CHECK: dfg.unsorted_segment_sum
+  // CHECK: dfg.unsorted_segment_sum
+  // CHECK: dfg.add_v2
+  %p, %s, %z = dfg.sparse_add %a, %v, %shape, %b, %w, %shape, %none
+    : (tensor<2x2xi64>, tensor<2xf32>, tensor<2xi64>, tensor<1x2xi64>, tensor<1xf32>, tensor<2xi64>, tensor<f32>) -> (tensor<2x2xi64>, tensor<2xf32>, tensor<2xi64>)
+  dfg.return %p, %s, %z : tensor<2x2xi64>, tensor<2xf32>, tensor<2xi64>
+}
