@@ -478,6 +478,15 @@ class DFG_SparseSegmentsGrad<string mnemonic, string tensorflow> : DFG_Composite
 def DFG_SparseSegmentSumGradOp : DFG_SparseSegmentsGrad<"sparse_segment_sum_grad", "\"SparseSegmentSumGrad\"">;
 def DFG_SparseSegmentMeanGradOp : DFG_SparseSegmentsGrad<"sparse_segment_mean_grad", "\"SparseSegmentMeanGrad\"">;
 def DFG_SparseSegmentSqrtNGradOp : DFG_SparseSegmentsGrad<"sparse_segment_sqrt_n_grad", "\"SparseSegmentSqrtNGrad\"">;
+class DFG_SparseSegmentsGradV2<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "sparseSegmentsGradV2"> {
+  let summary = "The gradient of the rows that were taken, each once, and which they are, in order";
+  let arguments = (ins DFG_Tensor:$grad, DFG_Tensor:$indices, DFG_Tensor:$segment_ids, DFG_Tensor:$dense_output_dim0);
+  let results = (outs DFG_Tensor:$rows, DFG_Tensor:$sorted_unique_indices);
+  let types = "T:0 Tidx:r1 Tsegmentids:2";
+}
+def DFG_SparseSegmentSumGradV2Op : DFG_SparseSegmentsGradV2<"sparse_segment_sum_grad_v2", "\"SparseSegmentSumGradV2\"">;
+def DFG_SparseSegmentMeanGradV2Op : DFG_SparseSegmentsGradV2<"sparse_segment_mean_grad_v2", "\"SparseSegmentMeanGradV2\"">;
+def DFG_SparseSegmentSqrtNGradV2Op : DFG_SparseSegmentsGradV2<"sparse_segment_sqrt_n_grad_v2", "\"SparseSegmentSqrtNGradV2\"">;
 }
 
 // ---- Recurrent layers ------------------------------------------------------------------------------------------------

@@ -96,17 +96,39 @@ Result sparseSegments(Operation *op, GraphBuilder &g) {
   return one(g, g.div(sum, rows));
 }
 
-/// Operands: the gradient, the rows that were taken, their segments, how many rows there are.
-Result sparseSegmentsGrad(Operation *op, GraphBuilder &g) {
+/// The gradient of each row that was taken. Operands: that of the segments, the rows, their segments.
+static Value spreadSegments(Operation *op, GraphBuilder &g) {
   Value dy = op->getOperand(0), ids = op->getOperand(2);
   FailureOr<Dims> shape = g.getShape(dy);
   if (failed(shape))
-    return failure();
-  if (!llvm::isa<SparseSegmentSumGradOp>(op)) {
+    return {};
+  if (!llvm::isa<SparseSegmentSumGradOp, SparseSegmentSumGradV2Op>(op)) {
     Value rows = countRows(g, ids, g.sizeOf(dy, 0, g.builder.getI32Type()), dy, shape->size());
-    dy = g.div(dy, llvm::isa<SparseSegmentSqrtNGradOp>(op) ? g.make<SqrtOp>(rows) : rows);
+    dy = g.div(dy, llvm::isa<SparseSegmentSqrtNGradOp, SparseSegmentSqrtNGradV2Op>(op) ? g.make<SqrtOp>(rows) : rows);
   }
-  return one(g, g.segmentSum(g.gather(dy, ids, 0), op->getOperand(1), op->getOperand(3)));
+  return g.gather(dy, ids, 0);
+}
+
+/// Operands: the gradient, the rows that were taken, their segments, how many rows there are.
+Result sparseSegmentsGrad(Operation *op, GraphBuilder &g) {
+  return one(g, g.segmentSum(spreadSegments(op, g), op->getOperand(1), op->getOperand(3)));
+}
+
+/// The same operands. Rows that were taken more than once are added.
+Result sparseSegmentsGradV2(Operation *op, GraphBuilder &g) {
+  Value indices = op->getOperand(1);
+  FailureOr<Dims> shape = g.getShape(indices);
+  if (failed(shape) || shape->size() != 1)
+    return failure();
+  if (!shape->front().isKnown() || shape->front().isBound())
+    return g.fail("how many rows were taken depends on the data, so that they are not put in order");
+  Type i32 = g.builder.getI32Type(), index = g.elementOf(indices);
+  auto sorted = g.makeAll<TopKV2Op>({g.neg(indices), g.sizeOf(indices, 0, i32)}, {index, i32}, g.flag("sorted", true));
+  auto distinct = g.makeAll<UniqueOp>(g.gather(indices, sorted[1], 0), {index, i32});
+  Value rows = g.segmentSum(g.gather(spreadSegments(op, g), sorted[1], 0), distinct[1], g.sizeOf(distinct[0], 0, i32));
+  if (g.failed())
+    return failure();
+  return SmallVector<Value>{rows, distinct[0]};
 }
 
 // ---- Sparse tensors ----------------------------------------------------------------------------------
