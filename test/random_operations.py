@@ -1083,6 +1083,23 @@ def linear_algebra(name):
     return name, family
 
 
+def linalg_diagonals(e, x):
+    """Matrices of three diagonals, or of some below (or above) their own."""
+    a, size, batch = matrices(e, x)
+    sides = e.leaf(batch + [size, e.rng.choice((1, 3))], x.dtype, "normal").tensor
+    diagonals = e.leaf(batch + [3, size], x.dtype, "unit").tensor
+    strong = diagonals + e.tf.constant([[0.0], [3.0], [0.0]], x.dtype)
+    kind = e.rng.randrange(3)
+    if kind == 0:
+        return Value(e.tf.linalg.tridiagonal_matmul(diagonals, sides, diagonals_format="compact"), False)
+    if kind == 1:
+        return Value(e.tf.linalg.tridiagonal_solve(strong, sides, diagonals_format="compact", partial_pivoting=e.rng.random() < 0.5), False)
+    lower, count = e.rng.random() < 0.5, e.rng.randint(1, min(size, 3))
+    bands = e.tf.concat([strong[..., 1:2, :], diagonals[..., 1:count, :]], -2)
+    bands = bands if lower else e.tf.reverse(bands, [-2])
+    return Value(e.tf.linalg.banded_triangular_solve(bands, sides, lower=lower, adjoint=e.rng.random() < 0.5), False)
+
+
 def spectrum(name):
     """What does not depend on the signs of vectors, of matrices whose values are apart."""
     def family(e, x):
@@ -1287,7 +1304,7 @@ CATALOG = [
         batch_norm)),
     *((family.__name__, family) for family in (
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
-        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, sparse_segments_rows, recurrent_layer, recurrent_cell, volume_patches, nth_element, unravel_index, parallel_stack, sparse_operation, sparse_operation, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
+        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, linalg_diagonals, sparse_segments_rows, recurrent_layer, recurrent_cell, volume_patches, nth_element, unravel_index, parallel_stack, sparse_operation, sparse_operation, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
         invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
         scale_and_translate, project_images,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),

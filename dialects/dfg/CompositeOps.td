@@ -238,6 +238,11 @@ def DFG_MatrixDiagV3Op : DFG_DiagonalOf<"matrix_diag_v3", "\"MatrixDiagV3\"", "m
 defvar diagPartOperands = (ins DFG_Tensor:$input, DFG_Tensor:$k, DFG_Tensor:$padding_value);
 def DFG_MatrixDiagPartV2Op : DFG_DiagonalOf<"matrix_diag_part_v2", "\"MatrixDiagPartV2\"", "matrixDiagPart", diagPartOperands>;
 def DFG_MatrixDiagPartV3Op : DFG_DiagonalOf<"matrix_diag_part_v3", "\"MatrixDiagPartV3\"", "matrixDiagPart", !con(diagPartOperands, diagonalAlign)>;
+def DFG_BandedTriangularSolveOp : DFG_Composite<"banded_triangular_solve", "\"BandedTriangularSolve\"", "bandedTriangularSolve"> {
+  let arguments = (ins DFG_Tensor:$matrix, DFG_Tensor:$rhs, DefaultValuedAttr<BoolAttr, "true">:$lower, DefaultValuedAttr<BoolAttr, "false">:$adjoint);
+  let results = oneResult;
+  let types = "T:0";
+}
 let linearity = "Joint" in {
 def DFG_MatrixSetDiagOp : DFG_DiagonalOf<"matrix_set_diag", "\"MatrixSetDiag\"", "matrixSetDiag", setDiagOperands>;
 def DFG_MatrixSetDiagV2Op : DFG_DiagonalOf<"matrix_set_diag_v2", "\"MatrixSetDiagV2\"", "matrixSetDiag", !con(setDiagOperands, (ins DFG_Tensor:$k))>;

@@ -40,6 +40,11 @@ def DFG_MatrixDeterminantOp : DFG_Matrices<"matrix_determinant", "\"MatrixDeterm
 def DFG_MatrixSolveOp : DFG_Matrices<"matrix_solve", "\"MatrixSolve\"", !con((ins DFG_Tensor:$matrix, DFG_Tensor:$rhs), adjointMatrix), "solve">;
 def DFG_MatrixTriangularSolveOp : DFG_Matrices<"matrix_triangular_solve", "\"MatrixTriangularSolve\"",
     !con((ins DFG_Tensor:$matrix, DFG_Tensor:$rhs), (ins DefaultValuedAttr<BoolAttr, "true">:$lower), adjointMatrix), "solve">;
+def DFG_TridiagonalSolveOp : DFG_Matrices<"tridiagonal_solve", "\"TridiagonalSolve\"",
+    (ins DFG_Tensor:$diagonals, DFG_Tensor:$rhs, DefaultValuedAttr<BoolAttr, "true">:$partial_pivoting,
+         DefaultValuedAttr<BoolAttr, "false">:$perturb_singular), "tridiagonalSolve"> {
+  let summary = "Systems whose matrices have three diagonals: those above, on and below, a row each";
+}
 def DFG_MatrixSolveLsOp : DFG_Matrices<"matrix_solve_ls", "\"MatrixSolveLs\"",
     (ins DFG_Tensor:$matrix, DFG_Tensor:$rhs, DFG_Tensor:$l2_regularizer, DefaultValuedAttr<BoolAttr, "true">:$fast), "solveLs">;
 def DFG_MatrixSquareRootOp : DFG_Matrices<"matrix_square_root", "\"MatrixSquareRoot\"", (ins DFG_Tensor:$input), "squareMatrices">;

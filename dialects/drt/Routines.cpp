@@ -40,6 +40,7 @@ std::optional<Signature> ofMatrices(StringRef name, ArrayRef<int64_t> parameters
   const auto size = llvm::StringSwitch<size_t>(name)
                         .Cases("cholesky", "matrix_determinant", "log_matrix_determinant", "matrix_square_root", 1)
                         .Cases("matrix_inverse", "self_adjoint_eig", "householder_factors", 2)
+                        .Case("tridiagonal_solve", 2)
                         .Cases("matrix_solve", "qr", "lu", "lu_pivots", "householder_product", 3)
                         .Cases("matrix_triangular_solve", "matrix_solve_ls", "svd", 4)
                         .Default(0);
@@ -59,6 +60,8 @@ std::optional<Signature> ofMatrices(StringRef name, ArrayRef<int64_t> parameters
     return Signature{{square}, {of(1), of(1)}};
   if (name == "matrix_solve" || name == "matrix_triangular_solve")
     return Signature{{square, of(rows, p[1])}, {of(rows, p[1])}};
+  if (name == "tridiagonal_solve")
+    return Signature{{of(3, rows), of(rows, p[1])}, {of(rows, p[1])}};
   if (name == "self_adjoint_eig")
     return Signature{{square}, p[1] ? SmallVector<Tensor>{of(rows), square} : SmallVector<Tensor>{of(rows)}};
   const int64_t columns = p[1], least = std::min(rows, columns);

@@ -114,6 +114,47 @@ struct Factors {
   }
 };
 
+/// Solves for `b`, in place, with a matrix of three diagonals (a row each: above, on, below), with partial pivoting,
+/// which fills in a fourth, above. False where the matrix has no inverse.
+bool solveTridiagonal(const Matrix &diagonals, Matrix &b) {
+  const int64_t n = b.rows, m = b.columns;
+  // Of each row what is on the diagonal and twice right of it.
+  std::vector<double> own(n), next(n, 0.0), afterNext(n, 0.0);
+  for (int64_t i = 0; i < n; ++i) {
+    own[i] = diagonals.at(1, i);
+    if (i + 1 < n)
+      next[i] = diagonals.at(0, i);
+  }
+  for (int64_t i = 0; i + 1 < n; ++i) {
+    double below = diagonals.at(2, i + 1);
+    if (std::abs(below) > std::abs(own[i])) {
+      std::swap(own[i], below);
+      std::swap(next[i], own[i + 1]);
+      std::swap(afterNext[i], next[i + 1]);
+      std::swap_ranges(&b.at(i, 0), &b.at(i, 0) + m, &b.at(i + 1, 0));
+    }
+    if (own[i] == 0)
+      return false;
+    const double factor = below / own[i];
+    own[i + 1] -= factor * next[i];
+    next[i + 1] -= factor * afterNext[i];
+    for (int64_t c = 0; c < m; ++c)
+      b.at(i + 1, c) -= factor * b.at(i, c);
+  }
+  if (own[n - 1] == 0)
+    return false;
+  for (int64_t i = n - 1; i >= 0; --i)
+    for (int64_t c = 0; c < m; ++c) {
+      double rest = b.at(i, c);
+      if (i + 1 < n)
+        rest -= next[i] * b.at(i + 1, c);
+      if (i + 2 < n)
+        rest -= afterNext[i] * b.at(i + 2, c);
+      b.at(i, c) = rest / own[i];
+    }
+  return true;
+}
+
 /// False where `a` is not positive definite.
 bool factorCholesky(const Matrix &a, Matrix &l) {
   for (int64_t j = 0; j < a.rows; ++j)
@@ -230,6 +271,18 @@ bool solveTriangular(const int64_t *p, void *const *tensors) {
   return true;
 }
 
+bool solveTridiagonals(const int64_t *p, void *const *tensors) {
+  for (int64_t number = 0; number < p[1]; ++number) {
+    Matrix diagonals(3, p[2]), x(p[2], p[3]);
+    load(diagonals, p[0], tensors[0], number);
+    load(x, p[0], tensors[1], number);
+    if (!solveTridiagonal(diagonals, x))
+      return false;
+    store(x, p[0], tensors[2], number);
+  }
+  return true;
+}
+
 void storeIndices(const std::vector<int64_t> &indices, int64_t first, int64_t dtype, void *to, int64_t number) {
   for (size_t i = 0; i < indices.size(); ++i)
     if (dtype == DRT_I64)
@@ -283,6 +336,11 @@ void drt_routine_matrix_solve(drt_replica *replica, const int64_t *p, void *cons
 void drt_routine_matrix_triangular_solve(drt_replica *replica, const int64_t *p, void *const *tensors) {
   if (!solveTriangular(p, tensors))
     drt_fail(replica, "a triangular matrix that is solved with has no inverse");
+}
+
+void drt_routine_tridiagonal_solve(drt_replica *replica, const int64_t *p, void *const *tensors) {
+  if (!solveTridiagonals(p, tensors))
+    drt_fail(replica, "a tridiagonal matrix that is solved with has no inverse");
 }
 
 void drt_routine_matrix_determinant(drt_replica *, const int64_t *p, void *const *tensors) {

@@ -6,6 +6,7 @@
 
 #include "dialects/dfg/Decompositions.h"
 #include "dialects/dfg/Dfg.h"
+#include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
 
@@ -225,6 +226,35 @@ Result matrixSetDiag(Operation *op, GraphBuilder &g) {
     return failure();
   Matrices matrices(g);
   return one(g, putBand(matrices, g, op->getOperand(1), *band, size->first, size->second, op->getOperand(0)));
+}
+
+/// Operands: diagonals, a row each, those below that of the matrix with what is left over in front, those above with it
+/// behind; right sides.
+Result bandedTriangularSolve(Operation *op, GraphBuilder &g) {
+  Value diagonals = op->getOperand(0);
+  auto size = getMatrixSize(g, diagonals);
+  if (failed(size))
+    return failure();
+  const auto [count, n] = *size;
+  if (count < 1 || count > n)
+    return g.fail("it has " + Twine(count) + " diagonals of a matrix of " + Twine(n) + " rows");
+  Band band;
+  band.leftAbove = true;
+  band.leftBelow = false;
+  (getFlag(op, "lower") ? band.lower : band.upper) = getFlag(op, "lower") ? 1 - count : count - 1;
+  if (count == 1) { // the row is the diagonal
+    FailureOr<Dims> shape = g.getShape(diagonals);
+    if (failed(shape))
+      return failure();
+    Dims flat(shape->begin(), shape->end() - 2);
+    flat.push_back(n);
+    diagonals = g.reshape(diagonals, flat);
+  }
+  Matrices matrices(g);
+  Value matrix = putBand(matrices, g, diagonals, band, n, n, g.scalar(g.elementOf(diagonals), 0));
+  return one(g,
+             g.make<MatrixTriangularSolveOp>({matrix, op->getOperand(1)}, {g.flag("lower", getFlag(op, "lower")),
+                                                                           g.flag("adjoint", getFlag(op, "adjoint"))}));
 }
 
 // ---- Counting -------------------------------------------------------------------------------------

@@ -138,6 +138,23 @@ LogicalResult solveLs(Operation *op, ShapeContext &context) {
   return success();
 }
 
+LogicalResult tridiagonalSolve(Operation *op, ShapeContext &context) {
+  auto diagonals = getMatrices(op, context, 0, false), sides = getMatrices(op, context, 1, false);
+  if (failed(diagonals) || failed(sides))
+    return failure();
+  if (*diagonals && !fits((**diagonals)[(*diagonals)->size() - 2], Dim(3)))
+    return op->emitOpError() << "takes three diagonals, not a tensor of shape " << print(**diagonals);
+  if (!*diagonals || !*sides)
+    return success();
+  const size_t rank = (*sides)->size();
+  if ((*diagonals)->size() != rank || !fits(ArrayRef(**diagonals).drop_back(2), ArrayRef(**sides).drop_back(2)) ||
+      !fits((*diagonals)->back(), (**sides)[rank - 2]))
+    return op->emitOpError() << "solves for sides of shape " << print(**sides) << " by diagonals of shape "
+                             << print(**diagonals);
+  context.setShape(op->getResult(0), **sides);
+  return success();
+}
+
 LogicalResult selfAdjointEig(Operation *op, ShapeContext &context) {
   auto sizes = getMatrices(op, context, 0, true);
   if (failed(sizes))

@@ -135,6 +135,15 @@ LogicalResult lowerRectangular(EntryLowering &lowering, Operation *op, ArrayRef<
   return lowerMatrices(lowering, op, numbers);
 }
 
+LogicalResult lowerTridiagonalSolve(EntryLowering &lowering, Operation *op) {
+  if (isSet(op, "perturb_singular")) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
+                    << ") has no code for perturb_singular";
+    return failure();
+  }
+  return lowerMatrices(lowering, op, {sizeAt(lowering, op, 1, 2), sizeAt(lowering, op, 1, 1)});
+}
+
 LogicalResult lowerQr(EntryLowering &lowering, Operation *op) {
   return lowerRectangular(lowering, op, isSet(op, "full_matrices"));
 }
@@ -383,6 +392,7 @@ void addRoutineLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::LogMatrixDeterminantOp>(table, context, lowerSquare);
   addLowering<dfg::MatrixSolveOp>(table, context, lowerSolve);
   addLowering<dfg::MatrixTriangularSolveOp>(table, context, lowerSolve);
+  addLowering<dfg::TridiagonalSolveOp>(table, context, lowerTridiagonalSolve);
   addLowering<dfg::MatrixSolveLsOp>(table, context, lowerSolveLs);
   addLowering<dfg::MatrixSquareRootOp>(table, context, lowerSquare);
   addLowering<dfg::QrOp>(table, context, lowerQr);

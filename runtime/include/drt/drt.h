@@ -575,6 +575,8 @@ void drt_routine_top_k(drt_replica *, const int64_t *p, void *const *tensors);
 //   log_matrix_determinant: n. x; signs, logarithms of absolute values.
 //   matrix_solve: n, columns, adjoint. a, b; x with a x = b. Ends the task where there is none.
 //   matrix_triangular_solve: n, columns, lower, adjoint. The same, looking at one triangle of a.
+//   tridiagonal_solve: n, columns. The diagonals above, on and below that of a, a row each (what is outside is not
+//     looked at), b; x with a x = b. Ends the task where there is none.
 //   matrix_solve_ls: rows, columns, sides, fast. a, b, a number (float64); x of least |a x - b|^2 + number |x|^2: with
 //     `fast` by a Cholesky factor, which ends the task where there is none, else of least |x|, whatever the number.
 //   matrix_square_root: n. x; the principal root, or NaN.
@@ -593,6 +595,7 @@ void drt_routine_matrix_determinant(drt_replica *, const int64_t *p, void *const
 void drt_routine_log_matrix_determinant(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_matrix_solve(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_matrix_triangular_solve(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_tridiagonal_solve(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_matrix_solve_ls(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_matrix_square_root(drt_replica *, const int64_t *p, void *const *tensors);
 void drt_routine_householder_factors(drt_replica *, const int64_t *p, void *const *tensors);

@@ -129,16 +129,6 @@ dfg.func @sizes(%i: tensor<2xi32>) -> tensor<*xi32> {
 
 // -----
 
-dfg.func @steps(%n: tensor<i64>, %x: tensor<?x5x4xf32>, %s: tensor<5x3xf32>, %w: tensor<7x12xf32>, %p: tensor<3xf32>, %b: tensor<12xf32>) -> tensor<*xf32> {
-  // expected-error@+1 {{(block_lstm_v2) has no code here: how many steps its layer has is not known}}
-  %y:7 = dfg.block_lstm_v2 %n, %x, %s, %s, %w, %p, %p, %p, %b
-    : (tensor<i64>, tensor<?x5x4xf32>, tensor<5x3xf32>, tensor<5x3xf32>, tensor<7x12xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<12xf32>)
-    -> (tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>)
-  dfg.return %y#6 : tensor<*xf32>
-}
-
-// -----
-
 dfg.func @sum_of_sparse(%at: tensor<5x2xi64>, %v: tensor<5xf32>, %shape: tensor<2xi64>) -> tensor<*xf32> {
   %none = dfg.const dense<0.0> : tensor<f32> : tensor<f32>
   // expected-error@+1 {{(sparse_add) has no code here: it adds sparse tensors whose places are no constants, so that how many there are is not known}}
@@ -157,4 +147,22 @@ dfg.func @small_sums(%v: tensor<1xf32>) -> tensor<*xf32> {
   %p, %w, %z = dfg.sparse_add %at, %v, %shape, %at, %v, %shape, %small
     : (tensor<1x2xi64>, tensor<1xf32>, tensor<2xi64>, tensor<1x2xi64>, tensor<1xf32>, tensor<2xi64>, tensor<f32>) -> (tensor<*xi64>, tensor<*xf32>, tensor<2xi64>)
   dfg.return %w : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @bands(%d: tensor<5x4xf32>, %b: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  // expected-error@+1 {{(banded_triangular_solve) has no code here: it has 5 diagonals of a matrix of 4 rows}}
+  %x = dfg.banded_triangular_solve %d, %b : (tensor<5x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  dfg.return %x : tensor<4x3xf32>
+}
+
+// -----
+
+dfg.func @steps(%n: tensor<i64>, %x: tensor<?x5x4xf32>, %s: tensor<5x3xf32>, %w: tensor<7x12xf32>, %p: tensor<3xf32>, %b: tensor<12xf32>) -> tensor<*xf32> {
+  // expected-error@+1 {{(block_lstm_v2) has no code here: how many steps its layer has is not known}}
+  %y:7 = dfg.block_lstm_v2 %n, %x, %s, %s, %w, %p, %p, %p, %b
+    : (tensor<i64>, tensor<?x5x4xf32>, tensor<5x3xf32>, tensor<5x3xf32>, tensor<7x12xf32>, tensor<3xf32>, tensor<3xf32>, tensor<3xf32>, tensor<12xf32>)
+    -> (tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>)
+  dfg.return %y#6 : tensor<*xf32>
 }

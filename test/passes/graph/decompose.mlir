@@ -219,17 +219,6 @@ dfg.func @small(%i: tensor<6xi32>, %x: tensor<7x5xf32>) -> (tensor<2x6xi32>, ten
   dfg.return %at, %nth : tensor<2x6xi32>, tensor<7xf32>
 }
 
-// One number for each that is drawn, of the key and the counter.
-// CHECK-LABEL: dfg.func @gamma
-dfg.func @gamma(%key: tensor<1xui64>, %counter: tensor<2xui64>, %alg: tensor<i32>, %alpha: tensor<3xf32>) -> tensor<5x3xf32> {
-  %sizes = dfg.const dense<[5, 3]> : tensor<2xi32> : tensor<2xi32>
-  // CHECK: %[[DRAWN:.*]] = dfg.stateless_random_uniform_v2 %{{.*}}, %arg0, %arg1, %arg2 {{.*}} -> tensor<5x3xf64>
-  // CHECK: dfg.draw_gamma %{{.*}}, %[[DRAWN]]
-  %x = dfg.stateless_random_gamma_v3 %sizes, %key, %counter, %alg, %alpha
-    : (tensor<2xi32>, tensor<1xui64>, tensor<2xui64>, tensor<i32>, tensor<3xf32>) -> tensor<5x3xf32>
-  dfg.return %x : tensor<5x3xf32>
-}
-
 // Steps that are none of those there are give zeros; the sum over the steps is in one matmul.
 // CHECK-LABEL: dfg.func @layer
 dfg.func @layer(%n: tensor<i64>, %x: tensor<2x5x4xf32>, %s: tensor<5x3xf32>, %w: tensor<7x12xf32>, %p: tensor<3xf32>, %b: tensor<12xf32>, %a: tensor<2x5x3xf32>) -> (tensor<2x5x3xf32>, tensor<7x12xf32>) {
@@ -262,4 +251,23 @@ dfg.func @sum_of_sparse(%v: tensor<2xf32>, %w: tensor<1xf32>) -> (tensor<2x2xi64
   %p, %s, %z = dfg.sparse_add %a, %v, %shape, %b, %w, %shape, %none
     : (tensor<2x2xi64>, tensor<2xf32>, tensor<2xi64>, tensor<1x2xi64>, tensor<1xf32>, tensor<2xi64>, tensor<f32>) -> (tensor<2x2xi64>, tensor<2xf32>, tensor<2xi64>)
   dfg.return %p, %s, %z : tensor<2x2xi64>, tensor<2xf32>, tensor<2xi64>
+}
+
+// Elements of a diagonal below are behind what is left over; the whole matrix is solved with.
+// CHECK-LABEL: dfg.func @bands
+dfg.func @bands(%d: tensor<2x4xf32>, %b: tensor<4x3xf32>) -> tensor<4x3xf32> {
+  // CHECK: dfg.matrix_triangular_solve {{.*}} : (tensor<4x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  %x = dfg.banded_triangular_solve %d, %b : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<4x3xf32>
+  dfg.return %x : tensor<4x3xf32>
+}
+
+// One number for each that is drawn, of the key and the counter.
+// CHECK-LABEL: dfg.func @gamma
+dfg.func @gamma(%key: tensor<1xui64>, %counter: tensor<2xui64>, %alg: tensor<i32>, %alpha: tensor<3xf32>) -> tensor<5x3xf32> {
+  %sizes = dfg.const dense<[5, 3]> : tensor<2xi32> : tensor<2xi32>
+  // CHECK: %[[DRAWN:.*]] = dfg.stateless_random_uniform_v2 %{{.*}}, %arg0, %arg1, %arg2 {{.*}} -> tensor<5x3xf64>
+  // CHECK: dfg.draw_gamma %{{.*}}, %[[DRAWN]]
+  %x = dfg.stateless_random_gamma_v3 %sizes, %key, %counter, %alg, %alpha
+    : (tensor<2xi32>, tensor<1xui64>, tensor<2xui64>, tensor<i32>, tensor<3xf32>) -> tensor<5x3xf32>
+  dfg.return %x : tensor<5x3xf32>
 }
