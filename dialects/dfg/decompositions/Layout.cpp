@@ -239,18 +239,20 @@ Result extractImagePatches(Operation *op, GraphBuilder &g) {
   for (int64_t axis = 1; axis + 1 < rank; ++axis)
     if ((taps *= entry("ksizes", axis)) > kMostTaps)
       return g.fail("its window has more than " + Twine(kMostTaps) + " elements");
-  // Of all axes in front what each of their taps is of.
-  SmallVector<Value> parts = {images};
+  SmallVector<int64_t> sizes(1);
   for (int64_t axis = 1; axis + 1 < rank; ++axis) {
     auto window = shapes::resolveWindow((*shape)[axis], entry("ksizes", axis), entry("strides", axis),
                                         entry("rates", axis), getText(op, "padding"));
+    images = g.padAxis(images, axis, window.before, window.after);
+    sizes.push_back(window.size.getConstant());
+  }
+  // Of the axes so far what each of their taps is of.
+  SmallVector<Value> parts = {images};
+  for (int64_t axis = 1; axis + 1 < rank; ++axis) {
     SmallVector<Value> next;
-    for (Value part : parts) {
-      Value padded = g.padAxis(part, axis, window.before, window.after);
+    for (Value part : parts)
       for (int64_t tap = 0; tap < entry("ksizes", axis); ++tap)
-        next.push_back(
-            g.slice(padded, axis, tap * entry("rates", axis), window.size.getConstant(), entry("strides", axis)));
-    }
+        next.push_back(g.slice(part, axis, tap * entry("rates", axis), sizes[axis], entry("strides", axis)));
     parts = std::move(next);
   }
   Value patches = g.concat(parts, rank - 1);
