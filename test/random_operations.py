@@ -1122,6 +1122,32 @@ def spectrum(name):
     return name, family
 
 
+def non_max_suppression(e, x):
+    """Places of boxes that are selected, padded or looked up: an element each of x' first axis."""
+    need(x.rank >= 1 and x.shape[0] > 0 and x.dtype in ("float32", "float64"))
+    count = x.shape[0]
+    need(count <= 40)
+    boxes = e.leaf([count, 4], "float32", "unit").tensor
+    scores = e.leaf([count], "float32", e.rng.choice(("positive", "ties", "normal"))).tensor
+    most, overlap, least = e.rng.choice((1, 3, 10)), e.rng.choice((0.0, 0.1, 0.5)), e.rng.choice((-10.0, 0.3))
+    if e.rng.random() < 0.5:
+        sigma = e.rng.choice((0.0, 0.5))
+        chosen, kept, number = e.tf.raw_ops.NonMaxSuppressionV5(boxes=boxes, scores=scores, max_output_size=most, iou_threshold=overlap, score_threshold=least,
+                                                                soft_nms_sigma=sigma, pad_to_max_output_size=True)
+        return e.rng.choice((Value(chosen, True), Value(kept, False), Value(number, True)))
+    version = e.rng.choice(("NonMaxSuppression", "NonMaxSuppressionV2", "NonMaxSuppressionV3", "NonMaxSuppressionV4", "NonMaxSuppressionWithOverlaps"))
+    settings = {"boxes": boxes, "scores": scores, "max_output_size": most, "iou_threshold": overlap}
+    if version in ("NonMaxSuppressionV3", "NonMaxSuppressionV4"):
+        settings["score_threshold"] = least
+    if version == "NonMaxSuppressionWithOverlaps":
+        settings = {"overlaps": e.leaf([count, count], "float32", "unit").tensor, "scores": scores, "max_output_size": most, "overlap_threshold": overlap,
+                    "score_threshold": least}
+    chosen = getattr(e.tf.raw_ops, version)(**settings)
+    chosen = chosen[0] if version == "NonMaxSuppressionV4" else chosen
+    # As many as the data say.
+    return Value(e.tf.math.unsorted_segment_sum(e.tf.gather(x.tensor, chosen), chosen, count), x.exact)
+
+
 # ---- Rows by index ---------------------------------------------------------------------------------
 
 def gather(e, x):
@@ -1304,7 +1330,7 @@ CATALOG = [
         batch_norm)),
     *((family.__name__, family) for family in (
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
-        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, linalg_diagonals, sparse_segments_rows, recurrent_layer, recurrent_cell, volume_patches, nth_element, unravel_index, parallel_stack, sparse_operation, sparse_operation, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
+        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, non_max_suppression, linalg_diagonals, sparse_segments_rows, recurrent_layer, recurrent_cell, volume_patches, nth_element, unravel_index, parallel_stack, sparse_operation, sparse_operation, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
         invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
         scale_and_translate, project_images,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),

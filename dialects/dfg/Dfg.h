@@ -51,6 +51,8 @@ template <typename Op> class DrawsByKey : public mlir::OpTrait::TraitBase<Op, Dr
 template <typename Op> class DrawsNumbers : public mlir::OpTrait::TraitBase<Op, DrawsNumbers> {};
 /// ... the same element everywhere.
 template <typename Op> class Fills : public mlir::OpTrait::TraitBase<Op, Fills> {};
+/// ... as many rows as the data say, behind which indices are -1.
+template <typename Op> class FillsUp : public mlir::OpTrait::TraitBase<Op, FillsUp> {};
 /// ... a first result of distinct elements of the first operand, and a second that says which of them each element
 /// is.
 template <typename Op> class FindsDistinct : public mlir::OpTrait::TraitBase<Op, FindsDistinct> {};

@@ -74,6 +74,7 @@ def DFG_Divides : DFG_Fact<"Divides">;
 def DFG_DrawsByKey : DFG_Fact<"DrawsByKey">;
 def DFG_DrawsNumbers : DFG_Fact<"DrawsNumbers">;
 def DFG_Fills : DFG_Fact<"Fills">;
+def DFG_FillsUp : DFG_Fact<"FillsUp">;
 def DFG_FindsDistinct : DFG_Fact<"FindsDistinct">;
 def DFG_Forwards : DFG_Fact<"Forwards">;
 def DFG_Gathers : DFG_Fact<"Gathers">;

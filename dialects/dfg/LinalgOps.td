@@ -76,6 +76,32 @@ def DFG_HouseholderProductOp : DFG_Matrices<"householder_product", "\"\"", (ins 
   let summary = "As LAPACK's orgqr: the first columns of the product of reflections";
 }
 
+// ---- Boxes ---------------------------------------------------------------------------------------------
+class DFG_NonMaxSuppression<string mnemonic, string tensorflow, dag operands, dag more, string attributes>
+    : DFG_Pure<mnemonic, tensorflow, [DFG_FillsUp]> {
+  let arguments = operands;
+  let results = !con((outs DFG_Tensor:$selected_indices), more);
+  let types = attributes;
+  let shape = "nonMaxSuppression";
+}
+defvar boxesAndScores = (ins DFG_Tensor:$boxes, DFG_Tensor:$scores, DFG_Tensor:$max_output_size);
+defvar boxesAndThresholds = !con(boxesAndScores, (ins DFG_Tensor:$iou_threshold, DFG_Tensor:$score_threshold));
+defvar padsBoxes = (ins DefaultValuedAttr<BoolAttr, "false">:$pad_to_max_output_size);
+def DFG_NonMaxSuppressionOp : DFG_NonMaxSuppression<"non_max_suppression", "\"NonMaxSuppression\"",
+    !con(boxesAndScores, (ins DefaultValuedAttr<F32Attr, "0.5f">:$iou_threshold)), (outs), "=int32:r0">;
+def DFG_NonMaxSuppressionV2Op : DFG_NonMaxSuppression<"non_max_suppression_v2", "\"NonMaxSuppressionV2\"",
+    !con(boxesAndScores, (ins DFG_Tensor:$iou_threshold)), (outs), "T:0 T_threshold:3 =int32:r0">;
+def DFG_NonMaxSuppressionV3Op : DFG_NonMaxSuppression<"non_max_suppression_v3", "\"NonMaxSuppressionV3\"", boxesAndThresholds, (outs),
+    "T:0 T_threshold:3 =int32:r0">;
+def DFG_NonMaxSuppressionV4Op : DFG_NonMaxSuppression<"non_max_suppression_v4", "\"NonMaxSuppressionV4\"", !con(boxesAndThresholds, padsBoxes),
+    (outs DFG_Tensor:$valid_outputs), "T:0 T_threshold:3 =int32:r0 =int32:r1">;
+def DFG_NonMaxSuppressionV5Op : DFG_NonMaxSuppression<"non_max_suppression_v5", "\"NonMaxSuppressionV5\"",
+    !con(boxesAndThresholds, (ins DFG_Tensor:$soft_nms_sigma), padsBoxes),
+    (outs DFG_Tensor:$selected_scores, DFG_Tensor:$valid_outputs), "T:0 =int32:r0 =int32:r2">;
+def DFG_NonMaxSuppressionWithOverlapsOp : DFG_NonMaxSuppression<"non_max_suppression_with_overlaps", "\"NonMaxSuppressionWithOverlaps\"",
+    (ins DFG_Tensor:$overlaps, DFG_Tensor:$scores, DFG_Tensor:$max_output_size, DFG_Tensor:$overlap_threshold, DFG_Tensor:$score_threshold),
+    (outs), "=int32:r0">;
+
 // ---- Sequences -----------------------------------------------------------------------------------------
 def DFG_CtcLossRowsOp : DFG_Pure<"ctc_loss_rows", "\"\""> {
   let summary = "Connectionist temporal classification, an example a row; no operation of TensorFlow";
@@ -101,7 +127,7 @@ class DFG_CandidateSampler<string mnemonic, string tensorflow> : DFG_Node<mnemon
 }
 def DFG_LogUniformCandidateSamplerOp : DFG_CandidateSampler<"log_uniform_candidate_sampler", "\"LogUniformCandidateSampler\"">;
 def DFG_UniformCandidateSamplerOp : DFG_CandidateSampler<"uniform_candidate_sampler", "\"UniformCandidateSampler\"">;
-def DFG_ComputeAccidentalHitsOp : DFG_Pure<"compute_accidental_hits", "\"ComputeAccidentalHits\""> {
+def DFG_ComputeAccidentalHitsOp : DFG_Pure<"compute_accidental_hits", "\"ComputeAccidentalHits\"", [DFG_FillsUp]> {
   let summary = "Where candidates are true classes: rows, positions of candidates, and weights of -FLT_MAX";
   let arguments = (ins DFG_Tensor:$true_classes, DFG_Tensor:$sampled_candidates, I64Attr:$num_true, DefaultValuedAttr<I64Attr, "0">:$seed,
                        DefaultValuedAttr<I64Attr, "0">:$seed2);

@@ -93,6 +93,9 @@ std::optional<Signature> getSignature(StringRef name, ArrayRef<int64_t> p) {
   if (name == "ctc_loss" && p.size() == 8)
     return Signature{{{p[1] * p[2] * p[3], p[0]}, {p[1] * p[4], DRT_I32}, {p[1], DRT_I32}},
                      {{p[1], p[0]}, {p[1] * p[2] * p[3], p[0]}}};
+  if (name == "non_max_suppression" && p.size() == 4 && p[2] <= 1 && p[3] <= 1)
+    return Signature{{{p[0] * (p[2] ? p[0] : 4), DRT_F32}, {p[0], DRT_F32}, {1, DRT_F32}, {1, DRT_F32}, {1, DRT_F32}},
+                     {{p[1], DRT_I32}, {p[1], DRT_F32}, {1, DRT_I32}}};
   if (name == "sample_candidates" && p.size() == 5 && p[0] <= 1 && (!p[4] || p[2] <= p[3]))
     return Signature{{{kStateWords, DRT_I32}, {p[1], DRT_I64}}, {{p[2], DRT_I64}, {p[1], DRT_F32}, {p[2], DRT_F32}}};
   if (name == "random_permutation" && p.size() == 1)

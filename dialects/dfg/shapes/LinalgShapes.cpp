@@ -155,6 +155,34 @@ LogicalResult tridiagonalSolve(Operation *op, ShapeContext &context) {
   return success();
 }
 
+/// Operands: boxes [n, 4] (or overlaps [n, n]), scores [n], how many are selected at most.
+LogicalResult nonMaxSuppression(Operation *op, ShapeContext &context) {
+  auto boxes = context.getShape(op->getOperand(0)), scores = context.getShape(op->getOperand(1));
+  const bool ofOverlaps = llvm::isa<NonMaxSuppressionWithOverlapsOp>(op);
+  if (scores && scores->size() != 1)
+    return op->emitOpError() << "takes a vector of scores, not a tensor of shape " << print(*scores);
+  if (boxes && (boxes->size() != 2 || !fits(boxes->back(), ofOverlaps ? boxes->front() : Dim(4)) ||
+                (scores && !fits(boxes->front(), scores->front()))))
+    return op->emitOpError() << "takes " << (ofOverlaps ? "overlaps" : "boxes") << " of shape " << print(*boxes)
+                             << (scores ? " with scores of shape " + print(*scores) : std::string());
+  for (Value count : op->getResults().drop_front())
+    context.setShape(count, {});
+  auto most = context.getElements(op->getOperand(2));
+  if (!most || most->size() != 1)
+    return success();
+  if (most->front().isConstant() && most->front().getConstant() < 0)
+    return op->emitOpError() << "selects " << most->front().getConstant() << " boxes at most";
+  auto pads = op->getAttrOfType<BoolAttr>("pad_to_max_output_size");
+  const bool isPadded = pads && pads.getValue();
+  if (!isPadded && !scores)
+    return success();
+  const Dim selected = isPadded ? most->front() : context.getBoundedSize(min(most->front(), scores->front()));
+  context.setShape(op->getResult(0), {selected});
+  if (llvm::isa<NonMaxSuppressionV5Op>(op))
+    context.setShape(op->getResult(1), {selected});
+  return success();
+}
+
 LogicalResult selfAdjointEig(Operation *op, ShapeContext &context) {
   auto sizes = getMatrices(op, context, 0, true);
   if (failed(sizes))

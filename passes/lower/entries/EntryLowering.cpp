@@ -141,7 +141,7 @@ void EntryLowering::notePadding(Operation *node) {
   auto take = llvm::dyn_cast<dist::TakeOp>(node);
   auto slices = llvm::dyn_cast<dist::AllGatherSlicesOp>(node);
   bool makes = (take && take.getRows()) || (slices && slices.getShards()) || node->hasAttr(dfg::kPaddingAttr) || node->hasTrait<dfg::FindsDistinct>() ||
-               llvm::isa<dfg::ComputeAccidentalHitsOp, dist::OwnRowsOp>(node);
+               node->hasTrait<dfg::FillsUp>() || llvm::isa<dist::OwnRowsOp>(node);
   if (makes || llvm::any_of(node->getOperands(), [&](Value operand) { return padded.contains(operand); }))
     padded.insert_range(node->getResults());
 }

@@ -12,6 +12,7 @@
 #include "passes/lower/program/ProgramTables.h"
 #include "runtime/include/drt/drt.h"
 #include "runtime/include/drt/random_state.h"
+#include <limits>
 
 using namespace mlir;
 
@@ -171,6 +172,47 @@ LogicalResult lowerHouseholder(EntryLowering &lowering, Operation *op) {
 
 LogicalResult lowerSolveLs(EntryLowering &lowering, Operation *op) {
   return lowerRectangular(lowering, op, {sizeAt(lowering, op, 1, 1), isSet(op, "fast")});
+}
+
+// ---- Boxes --------------------------------------------------------------------------------------
+
+LogicalResult lowerNonMaxSuppression(EntryLowering &lowering, Operation *op) {
+  FailureOr<RankedTensorType> indices = getStaticType(op, 0);
+  if (failed(indices))
+    return failure();
+  Location loc = op->getLoc();
+  Type f32 = lowering.builder.getF32Type();
+  // Of narrow types TensorFlow computes overlaps in them.
+  if (Type element = getElementTypeOrSelf(op->getOperand(0).getType()); element != f32)
+    return refuseElements(op, element);
+  const int64_t boxes = typeOf(lowering.get(op->getOperand(1))).getNumElements();
+  if (isEmpty(*indices) || boxes == 0) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' selects none of " << boxes << " boxes";
+    return failure();
+  }
+  auto number = [&](unsigned operand, double otherwise) -> Value {
+    if (operand < op->getNumOperands())
+      return lowering.cast(loc, lowering.get(op->getOperand(operand)), f32);
+    auto type = RankedTensorType::get({}, f32);
+    return arith::ConstantOp::create(lowering.builder, loc,
+                                     DenseElementsAttr::get(type, static_cast<float>(otherwise)));
+  };
+  auto threshold = op->getAttrOfType<FloatAttr>("iou_threshold");
+  auto i32 = RankedTensorType::get({}, lowering.builder.getI32Type());
+  auto results = callRoutine(lowering, loc, "non_max_suppression",
+                             {boxes, indices->getNumElements(), llvm::isa<dfg::NonMaxSuppressionWithOverlapsOp>(op),
+                              isSet(op, "pad_to_max_output_size")},
+                             {lowering.get(op->getOperand(0)), lowering.get(op->getOperand(1)),
+                              number(3, threshold ? threshold.getValueAsDouble() : 0.5),
+                              number(4, std::numeric_limits<float>::lowest()), number(5, 0)},
+                             {*indices, indices->clone(f32), i32});
+  lowering.set(op->getResult(0), results[0]);
+  const unsigned count = op->getNumResults();
+  if (count == 3)
+    lowering.set(op->getResult(1), results[1]);
+  if (count > 1)
+    lowering.set(op->getResult(count - 1), results[2]);
+  return success();
 }
 
 // ---- Sequences --------------------------------------------------------------------------------
@@ -402,6 +444,12 @@ void addRoutineLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::LuPivotsOp>(table, context, lowerLu);
   addLowering<dfg::HouseholderFactorsOp>(table, context, lowerHouseholder);
   addLowering<dfg::HouseholderProductOp>(table, context, lowerHouseholder);
+  addLowering<dfg::NonMaxSuppressionOp>(table, context, lowerNonMaxSuppression);
+  addLowering<dfg::NonMaxSuppressionV2Op>(table, context, lowerNonMaxSuppression);
+  addLowering<dfg::NonMaxSuppressionV3Op>(table, context, lowerNonMaxSuppression);
+  addLowering<dfg::NonMaxSuppressionV4Op>(table, context, lowerNonMaxSuppression);
+  addLowering<dfg::NonMaxSuppressionV5Op>(table, context, lowerNonMaxSuppression);
+  addLowering<dfg::NonMaxSuppressionWithOverlapsOp>(table, context, lowerNonMaxSuppression);
   addLowering<dfg::CtcLossRowsOp>(table, context, lowerCtcLoss);
   addLowering<dfg::UniformCandidateSamplerOp>(table, context, lowerSampler<0>);
   addLowering<dfg::LogUniformCandidateSamplerOp>(table, context, lowerSampler<1>);

@@ -610,6 +610,11 @@ void drt_routine_qr(drt_replica *, const int64_t *p, void *const *tensors);
 // [example, step, class], labels (int32, behind the last of a row -1), steps of each example (int32); losses, gradients
 // with respect to the logits. The last class is the blank.
 void drt_routine_ctc_loss(drt_replica *, const int64_t *p, void *const *tensors);
+// p: boxes, the most that are selected, whether overlaps are given, whether 0 (else -1) is behind the last index. Boxes
+// (two corners, [n, 4]) or overlaps ([n, n]), scores, the overlap and the score that are needed, sigma (float); indices
+// of those selected (int32), the best first, their scores (float), how many they are (int32). As TensorFlow's: with a
+// sigma other than 0 boxes that overlap lose score (Bodla et al., Soft-NMS, 2017), else they are left out.
+void drt_routine_non_max_suppression(drt_replica *, const int64_t *p, void *const *tensors);
 // p: distribution (0 uniform, 1 log-uniform), true classes, candidates, range, whether they are distinct. A generator
 // (random_state.h), true classes (int64); candidates (int64), how often each true class, and each candidate, is
 // expected (float). The numbers are TensorFlow's.

@@ -13,6 +13,13 @@ drt.entry "step" {
   %4:2 = drt.routine "log_matrix_determinant"(%m) {parameters = array<i64: 1, 2, 3>} : (tensor<2x3x3xf32>) -> (tensor<2xf32>, tensor<2xf32>)
   %5 = drt.routine "matrix_solve"(%m, %b) {parameters = array<i64: 1, 2, 3, 5, 0>} : (tensor<2x3x3xf32>, tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
   %6 = drt.routine "matrix_triangular_solve"(%m, %b) {parameters = array<i64: 1, 2, 3, 5, 1, 0>} : (tensor<2x3x3xf32>, tensor<2x3x5xf32>) -> tensor<2x3x5xf32>
+  %d = drt.feed {name = "d"} : () -> tensor<2x3x7xf32>
+  %e = drt.feed {name = "e"} : () -> tensor<2x7x5xf32>
+  %17 = drt.routine "tridiagonal_solve"(%d, %e) {parameters = array<i64: 1, 2, 7, 5>} : (tensor<2x3x7xf32>, tensor<2x7x5xf32>) -> tensor<2x7x5xf32>
+  %boxes = drt.feed {name = "boxes"} : () -> tensor<6x4xf32>
+  %scores = drt.feed {name = "scores"} : () -> tensor<6xf32>
+  %t = drt.feed {name = "t"} : () -> tensor<f32>
+  %18:3 = drt.routine "non_max_suppression"(%boxes, %scores, %t, %t, %t) {parameters = array<i64: 6, 3, 0, 1>} : (tensor<6x4xf32>, tensor<6xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<3xi32>, tensor<3xf32>, tensor<i32>)
   %7 = drt.routine "matrix_solve_ls"(%m, %b, %n) {parameters = array<i64: 1, 2, 3, 3, 5, 1>} : (tensor<2x3x3xf32>, tensor<2x3x5xf32>, tensor<f64>) -> tensor<2x3x5xf32>
   %8 = drt.routine "matrix_square_root"(%m) {parameters = array<i64: 1, 2, 3>} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
   %9:2 = drt.routine "qr"(%r) {parameters = array<i64: 1, 2, 4, 3, 1>} : (tensor<2x4x3xf32>) -> (tensor<2x4x4xf32>, tensor<2x4x3xf32>)
@@ -73,4 +80,15 @@ drt.entry "step" {
   %x = drt.feed {name = "x"} : () -> tensor<3x3xf32>
   // expected-error @below {{has 1 operands, where routine 'matrix_solve' with these parameters has 2}}
   %0 = drt.routine "matrix_solve"(%x) {parameters = array<i64: 1, 1, 3, 3, 0>} : (tensor<3x3xf32>) -> tensor<3x3xf32>
+}
+
+// -----
+
+// Overlaps are of all boxes with all.
+drt.entry "step" {
+  %boxes = drt.feed {name = "boxes"} : () -> tensor<6x4xf32>
+  %scores = drt.feed {name = "scores"} : () -> tensor<6xf32>
+  %t = drt.feed {name = "t"} : () -> tensor<f32>
+  // expected-error @below {{has operand 0 of type 'tensor<6x4xf32>', which routine 'non_max_suppression' with these parameters has not}}
+  %0:3 = drt.routine "non_max_suppression"(%boxes, %scores, %t, %t, %t) {parameters = array<i64: 6, 3, 1, 1>} : (tensor<6x4xf32>, tensor<6xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<3xi32>, tensor<3xf32>, tensor<i32>)
 }

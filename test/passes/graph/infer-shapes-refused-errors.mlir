@@ -232,3 +232,31 @@ dfg.graph {
   // expected-error @below {{puts slices of shape [2, 2] at indices of shape [2, 1] into shape [4, 3]}}
   %0 = dfg.scatter_nd %i, %x, %s : (tensor<2x1xi32>, tensor<2x2xf32>, tensor<2xi32>) -> tensor<*xf32>
 }
+
+// -----
+
+dfg.graph {
+  %d = dfg.const dense<1.0> : tensor<2x5xf32> : tensor<2x5xf32>
+  %b = dfg.const dense<1.0> : tensor<5x1xf32> : tensor<5x1xf32>
+  // expected-error @below {{takes three diagonals, not a tensor of shape [2, 5]}}
+  %0 = dfg.tridiagonal_solve %d, %b : (tensor<2x5xf32>, tensor<5x1xf32>) -> tensor<*xf32>
+}
+
+// -----
+
+dfg.graph {
+  %d = dfg.const dense<1.0> : tensor<3x5xf32> : tensor<3x5xf32>
+  %b = dfg.const dense<1.0> : tensor<4x1xf32> : tensor<4x1xf32>
+  // expected-error @below {{solves for sides of shape [4, 1] by diagonals of shape [3, 5]}}
+  %0 = dfg.tridiagonal_solve %d, %b : (tensor<3x5xf32>, tensor<4x1xf32>) -> tensor<*xf32>
+}
+
+// -----
+
+dfg.graph {
+  %x = dfg.const dense<1.0> : tensor<6x4xf32> : tensor<6x4xf32>
+  %s = dfg.const dense<1.0> : tensor<5xf32> : tensor<5xf32>
+  %k = dfg.const dense<3> : tensor<i32> : tensor<i32>
+  // expected-error @below {{takes boxes of shape [6, 4] with scores of shape [5]}}
+  %0 = dfg.non_max_suppression %x, %s, %k : (tensor<6x4xf32>, tensor<5xf32>, tensor<i32>) -> tensor<*xi32>
+}

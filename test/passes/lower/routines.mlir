@@ -20,6 +20,20 @@ dfg.func @step() -> (tensor<2x3xf32>, tensor<2x3xi32>, tensor<2x2xf64>) attribut
   %s, %u, %w = dfg.svd %m : (tensor<4x3x2xf32>) -> (tensor<4x2xf32>, tensor<4x3x2xf32>, tensor<4x2x2xf32>) loc("s")
   %t, %none, %nothing = dfg.svd %m {compute_uv = false} : (tensor<4x3x2xf32>) -> (tensor<4x2xf32>, tensor<0xf32>, tensor<0xf32>) loc("t")
   %lu, %p = dfg.lu %a : (tensor<2x2xf64>) -> (tensor<2x2xf64>, tensor<2xi64>) loc("lu")
+  // The diagonals are a row each.
+  // CHECK: drt.routine "tridiagonal_solve"(%{{.*}}) {parameters = array<i64: 1, 2, 5, 4>} : (tensor<2x3x5xf32>, tensor<2x5x4xf32>) -> tensor<2x5x4xf32>
+  %bands = dfg.placeholder : () -> tensor<2x3x5xf32> loc("bands")
+  %sides = dfg.placeholder : () -> tensor<2x5x4xf32> loc("sides")
+  %solved = dfg.tridiagonal_solve %bands, %sides : (tensor<2x3x5xf32>, tensor<2x5x4xf32>) -> tensor<2x5x4xf32> loc("solved")
+  // What TensorFlow takes where the node says no threshold; what is selected is padded, or as long as it may become.
+  // CHECK: drt.routine "non_max_suppression"(%{{.*}}) {parameters = array<i64: 6, 3, 0, 0>}
+  // CHECK: drt.routine "non_max_suppression"(%{{.*}}) {parameters = array<i64: 6, 9, 0, 1>}
+  %boxes = dfg.placeholder : () -> tensor<6x4xf32> loc("boxes")
+  %scores = dfg.placeholder : () -> tensor<6xf32> loc("scores")
+  %nine = dfg.const dense<9> : tensor<i32> : tensor<i32>
+  %least = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+  %chosen = dfg.non_max_suppression %boxes, %scores, %k : (tensor<6x4xf32>, tensor<6xf32>, tensor<i32>) -> tensor<3xi32> loc("chosen")
+  %more, %count = dfg.non_max_suppression_v4 %boxes, %scores, %nine, %least, %least {pad_to_max_output_size = true} : (tensor<6x4xf32>, tensor<6xf32>, tensor<i32>, tensor<f32>, tensor<f32>) -> (tensor<9xi32>, tensor<i32>) loc("more")
   // A placeholder with a default is that of the data, where it is there.
   // CHECK: %[[RATE:.*]] = drt.feed_or {{.*}}name = "rate"
   // DEVICE-NOT: drt.feed_or

@@ -229,6 +229,38 @@ TEST_CASE("permutations are TensorFlow's") {
   CHECK(alone == std::vector<int32_t>{0});
 }
 
+TEST_CASE("systems of three diagonals, with rows that are exchanged") {
+  // Rows 0 2 ., 3 0 1, . 4 5: the first pivot is 0.
+  std::vector<double> diagonals = {2, 1, 99, 0, 0, 5, 99, 3, 4}, b = {4, 6, 23}, x(3);
+  const int64_t p[] = {DRT_F64, 1, 3, 1};
+  drt_routine_tridiagonal_solve(nullptr, p, addressesOf(diagonals, b, x).data());
+  CHECK(x[0] == Approx(1));
+  CHECK(x[1] == Approx(2));
+  CHECK(x[2] == Approx(3));
+}
+
+TEST_CASE("of boxes that overlap the best is selected, and the others lose score where a sigma is given") {
+  // The second has half of the first, the third none of it; corners may be in any order, a box without area overlaps
+  // none.
+  std::vector<float> boxes = {0, 0, 1, 1, 1, 1, 0, 0.5f, 5, 5, 6, 6, 0, 0, 0, 1}, scores = {0.9f, 0.8f, 0.7f, 0.1f};
+  std::vector<float> overlap = {0.4f}, least = {0.2f}, hard = {0}, soft = {0.5f}, kept(4);
+  std::vector<int32_t> indices(4), count(1);
+  const int64_t padded[] = {4, 4, 0, 1}, open[] = {4, 4, 0, 0}, two[] = {4, 2, 0, 0};
+  drt_routine_non_max_suppression(nullptr, padded,
+                                  addressesOf(boxes, scores, overlap, least, hard, indices, kept, count).data());
+  CHECK(indices == std::vector<int32_t>{0, 2, 0, 0});
+  CHECK(kept == std::vector<float>{0.9f, 0.7f, 0, 0});
+  CHECK(count[0] == 2);
+  drt_routine_non_max_suppression(nullptr, open,
+                                  addressesOf(boxes, scores, overlap, least, soft, indices, kept, count).data());
+  CHECK(indices == std::vector<int32_t>{0, 2, 1, -1});
+  CHECK(kept[2] == Approx(0.8 * std::exp(-0.25)));
+  overlap = {0.6f};
+  drt_routine_non_max_suppression(nullptr, two,
+                                  addressesOf(boxes, scores, overlap, least, hard, indices, kept, count).data());
+  CHECK(indices[1] == 1);
+}
+
 TEST_CASE("special functions have TensorFlow's values at the ends of their domains") {
   constexpr double infinity = std::numeric_limits<double>::infinity();
   CHECK(std::isnan(drt_special_bessel_j0(infinity)));
