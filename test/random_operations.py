@@ -1330,8 +1330,9 @@ CATALOG = [
         batch_norm)),
     *((family.__name__, family) for family in (
         batch_norm_training, batch_norm_training, batch_norm_inference, einsum, einsum, einsum_forms, local_response, mirror_pad, space_depth, space_batch,
-        roll, reverse_sequence, image_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram, non_max_suppression, linalg_diagonals, sparse_segments_rows, recurrent_layer, recurrent_cell, volume_patches, nth_element, unravel_index, parallel_stack, sparse_operation, sparse_operation, special_beta, special_gamma_gradient, pool_of_operands, pool_second_gradient,
-        invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
+        roll, reverse_sequence, image_patches, volume_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram,
+        nth_element, unravel_index, parallel_stack, pool_of_operands, pool_second_gradient, special_beta, special_gamma_gradient, linalg_diagonals,
+        sparse_operation, sparse_operation, sparse_segments_rows, recurrent_layer, recurrent_cell, non_max_suppression, invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
         scale_and_translate, project_images,
         convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),
     *(pool_3d(name) for name in ("nn.max_pool3d", "nn.avg_pool3d")),

@@ -1220,3 +1220,102 @@ def halves_in_turn(make):
             total += loss
         return total / 2.0
     return make.step(step)
+
+
+@program
+def graph_attention(make):
+    """Nodes of one graph attend to those they have an edge to, which a sparse matrix has; the batch asks for some of them."""
+    table, near, far, v = make.weights("table", IDS, 4), make.weights("near", 4), make.weights("far", 4), make.weights("v", 4)
+    edges = np.array([(i, j) for i in range(IDS) for j in range(IDS) if i == j or (3 * i + 5 * j) % 4 == 0], np.int64)
+    adjacency = tf.SparseTensor(edges, np.linspace(0.5, 1, len(edges), dtype=np.float32), [IDS, IDS])
+
+    def step(x, y, ids, *_):
+        with tf.GradientTape() as tape:
+            scores = adjacency * tf.linalg.matvec(table, near)[:, None]
+            scores = scores.with_values(tf.nn.leaky_relu(scores.values + tf.gather(tf.linalg.matvec(table, far), edges[:, 1])))
+            attended = tf.sparse.sparse_dense_matmul(tf.sparse.softmax(scores), table)
+            heard = tf.sparse.sparse_dense_matmul(tf.sparse.transpose(scores), table)
+            total = tf.sparse.reduce_sum(tf.sparse.concat(1, [scores, scores]), 1, keepdims=True)
+            states = tf.tanh(attended + 0.1 * heard + 0.1 * total + tf.reduce_sum(tf.sparse.add(scores, tf.eye(IDS)), 1, keepdims=True))
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.gather(states, ids), v) - y))
+        descend(tape, loss, [table, near, far, v])
+        return loss
+    return make.step(step)
+
+
+@program
+def penalty_through_pools(make):
+    """The critic of a Wasserstein GAN: its gradient with respect to the images is to have the norm 1, behind a max pool."""
+    kernel, v = make.weights("kernel", 3, 3, 1, 4), make.weights("v", 36)
+
+    def step(x, y, *_):
+        images = tf.sin(x[:, :, None] * x[:, None, :])[..., None]
+        with tf.GradientTape() as tape:
+            with tf.GradientTape() as inner:
+                inner.watch(images)
+                pooled = tf.nn.max_pool2d(tf.nn.elu(tf.nn.conv2d(images, kernel, 1, "SAME")), 2, 2, "SAME")
+                scores = tf.linalg.matvec(tf.reshape(pooled, [-1, 36]), v)
+            gradient = inner.gradient(scores, images)
+            norms = tf.sqrt(tf.reduce_sum(tf.square(gradient), [1, 2, 3]) + 1e-6)
+            loss = tf.reduce_mean(tf.square(scores - y)) + 0.5 * tf.reduce_mean(tf.square(norms - 1))
+        descend(tape, loss, [kernel, v])
+        return loss
+    return make.step(step)
+
+
+@program
+def proposals(make):
+    """The best of boxes that do not overlap, and the features that they name."""
+    corners, scores = make.weights("corners", IDS, 4, scale=1), make.weights("scores", IDS)
+    table, w = make.weights("table", IDS, 5), make.weights("w", FEATURES, 5)
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            chosen, count = tf.raw_ops.NonMaxSuppressionV4(boxes=corners, scores=scores, max_output_size=4, iou_threshold=0.2, score_threshold=-10.0,
+                                                           pad_to_max_output_size=True)
+            kept = tf.sequence_mask(count, 4, tf.float32) * tf.sigmoid(tf.gather(scores, chosen))
+            features = tf.linalg.matvec(tf.gather(table, chosen), kept, transpose_a=True)
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.tanh(x @ w), features) - y))
+        descend(tape, loss, [scores, table, w])
+        return loss
+    return make.step(step)
+
+
+@program
+def smoothed_sequences(make):
+    """Each example's values are smoothed by a system of three diagonals of its own."""
+    w, v = make.weights("w", FEATURES, FEATURES), make.weights("v", FEATURES)
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            pull = tf.sigmoid(x @ w)
+            diagonals = tf.stack([-pull, 1.0 + 2 * pull + 0.1 * tf.square(x), -tf.reverse(pull, [1])], 1)
+            smooth = tf.linalg.tridiagonal_solve(diagonals, x[..., None])
+            rough = tf.linalg.tridiagonal_matmul(diagonals, tf.tanh(smooth))
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(smooth[..., 0] + 0.2 * rough[..., 0], v) - y))
+        descend(tape, loss, [w, v], 0.05)
+        return loss
+    return make.step(step)
+
+
+@program
+def layers_of_one_operation(make):
+    """An LSTM as tf.contrib's fused cell makes it, with as many steps as the longest of all examples has."""
+    table, w, b, v = make.weights("table", IDS, 4), make.weights("w", 7, 12), make.weights("b", 12), make.weights("v", 3)
+    sentences, lengths = make.words, make.lengths
+    peepholes = [make.weights(f"peephole{number}", 3) for number in range(3)]
+
+    def step(x, y, *_):
+        rows = tf.shape(x)[0]
+        with tf.GradientTape() as tape:
+            words = tf.transpose(tf.gather(table, sentences), [1, 0, 2])
+            longest = tf.cast(tf.reduce_max(lengths), tf.int64)
+            zeros = tf.zeros([rows, 3])
+            parts = tf.raw_ops.BlockLSTM(seq_len_max=longest, x=words, cs_prev=zeros, h_prev=zeros, w=w, wci=peepholes[0], wcf=peepholes[1],
+                                         wco=peepholes[2], b=b, use_peephole=True)
+            states = tf.transpose(parts[6], [1, 0, 2])
+            last = tf.gather(states, lengths - 1, batch_dims=1)
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(last, v) - y))
+        descend(tape, loss, [table, w, b, v, *peepholes])
+        return loss
+    return make.step(step)
