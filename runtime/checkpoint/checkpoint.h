@@ -129,6 +129,10 @@ public:
   // finish().
   void finishPart();
 
+  // Removes what finishPart() has left of one of the other parts, where the first one's finish() has not taken it. In
+  // the midst of that it makes it throw: there is the whole checkpoint then, or none.
+  static void removePart(const std::string &prefix, const CheckpointPart &part);
+
 private:
   struct Impl;
   std::unique_ptr<Impl> impl;
@@ -152,6 +156,8 @@ public:
                        const std::function<void()> &wait, const std::string &input = "");
   static void saveOtherPart(const std::string &directory, int64_t step, const CheckpointPart &part,
                             const std::function<void(CheckpointWriter &)> &write);
+  // Of a run that has failed (CheckpointWriter::removePart).
+  static void removeOtherPart(const std::string &directory, int64_t step, const CheckpointPart &part);
 
   // A file for writers of other parts to look for, which then know that the folder is theirs too. leaveMark() says
   // whether it could be made.

@@ -214,6 +214,10 @@ void CheckpointManager::saveOtherPart(const std::string &directory, int64_t step
   writer.finishPart();
 }
 
+void CheckpointManager::removeOtherPart(const std::string &directory, int64_t step, const CheckpointPart &part) {
+  CheckpointWriter::removePart(prefixOfStep(directory, step), part);
+}
+
 std::string CheckpointManager::savePart(int64_t step, const CheckpointPart &part,
                                         const std::function<void(CheckpointWriter &)> &write,
                                         const std::function<void()> &wait, const std::string &input) {

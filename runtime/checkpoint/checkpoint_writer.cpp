@@ -56,6 +56,24 @@ NextChunk chunksOf(const CheckpointWriter::Source &source) {
   };
 }
 
+// Where files are until they are published.
+std::string temporaryOf(const std::string &prefix, const CheckpointPart &part) {
+  return prefix + ".tempstate" + std::to_string(part.parts > 1 ? part.run : static_cast<uint64_t>(getpid()));
+}
+
+std::string partDataPath(const std::string &temporary, int number) {
+  return temporary + ".data" + (number ? "-" + std::to_string(number) : "");
+}
+
+std::string partIndexPath(const std::string &temporary, int number) {
+  return temporary + ".index-" + std::to_string(number);
+}
+
+void removePartFiles(const std::string &temporary, int number) {
+  unlink(partIndexPath(temporary, number).c_str()); // first: it says that both are there
+  unlink(partDataPath(temporary, number).c_str());
+}
+
 } // namespace
 
 struct CheckpointWriter::Impl {
@@ -68,16 +86,14 @@ struct CheckpointWriter::Impl {
   const CheckpointPart part;
 
   Impl(const std::string &prefix, const CheckpointPart &part)
-      : prefix(createFolder(prefix)),
-        temporary(prefix + ".tempstate" + std::to_string(part.parts > 1 ? part.run : static_cast<uint64_t>(getpid()))),
+      : prefix(createFolder(prefix)), temporary(temporaryOf(prefix, part)),
         data(dataPath(prefix, part.part, part.parts), dataOf(part.part)), part(part) {
     index.header.set_num_shards(part.parts);
     index.header.mutable_version()->set_producer(1);
   }
 
-  // Where a part's files are until they are published.
-  std::string dataOf(int number) const { return temporary + ".data" + (number ? "-" + std::to_string(number) : ""); }
-  std::string indexOf(int number) const { return temporary + ".index-" + std::to_string(number); }
+  std::string dataOf(int number) const { return partDataPath(temporary, number); }
+  std::string indexOf(int number) const { return partIndexPath(temporary, number); }
 
   void store(const std::string &key, const std::string &name, int32_t dtype, const Shape &shape, const NextChunk &next);
   void storeString(const std::string &name, std::string_view text);
@@ -220,10 +236,8 @@ void CheckpointWriter::Impl::takeSlices(const std::string &name, const bundle::B
 }
 
 void CheckpointWriter::Impl::removeParts() const {
-  for (int number = 1; number < part.parts; ++number) {
-    unlink(indexOf(number).c_str());
-    unlink(dataOf(number).c_str());
-  }
+  for (int number = 1; number < part.parts; ++number)
+    removePartFiles(temporary, number);
 }
 
 void CheckpointWriter::Impl::checkCovered() const {
@@ -326,6 +340,10 @@ void CheckpointWriter::finishPart() {
   index.write(bytes.data(), bytes.size());
   impl->data.leave();
   index.publish(); // says that both are there
+}
+
+void CheckpointWriter::removePart(const std::string &prefix, const CheckpointPart &part) {
+  removePartFiles(temporaryOf(prefix, part), part.part);
 }
 
 } // namespace drt

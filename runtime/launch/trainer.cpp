@@ -225,6 +225,15 @@ void Trainer::chooseLogged() {
   sums_.resize(SumLogged + logged_.size());
 }
 
+Trainer::~Trainer() {
+  isGone_ = true;
+  if (saving_.valid())
+    saving_.wait();
+  // Where the run has failed nobody may ever take it, and a disk that is full would have the less room.
+  if (otherPart_ && !isDone_)
+    CheckpointManager::removeOtherPart(options_.checkpointDir, otherPartOf_, *otherPart_);
+}
+
 int Trainer::run() {
   initialize();
   openFiles();
@@ -235,6 +244,7 @@ int Trainer::run() {
   steps();
   finish();
   stopDeadline_.reset();
+  isDone_ = true;
   return signal_;
 }
 
@@ -678,22 +688,29 @@ void Trainer::savePart(const std::string &input) {
   communicator->describe(updates(), "checkpoint");
   communicator->barrier(); // what is saved is what all updates so far have made
   if (const int part = parts_->partOf(communicator->rank()); part >= 0) {
+    const CheckpointPart mine = {part, parts_->parts(), partsRun_};
+    if (part > 0) {
+      otherPart_ = mine;
+      otherPartOf_ = updates();
+    }
     using Write = std::function<void(CheckpointWriter &)>;
-    const auto publish = [this, communicator, input, update = updates(),
-                          mine = CheckpointPart{part, parts_->parts(), partsRun_}](const Write &write) -> std::string {
+    const auto publish = [this, communicator, input, update = updates(), mine](const Write &write) -> std::string {
       if (mine.part > 0) {
         CheckpointManager::saveOtherPart(options_.checkpointDir, update, mine, write);
         return "";
       }
-      return checkpoints_->savePart(
-          update, mine, write,
-          [&] {
-            communicator->throw_if_aborted();
-            if (isGone_)
-              throw Error("the other parts of a checkpoint are not waited for");
-            std::this_thread::sleep_for(std::chrono::milliseconds(2));
-          },
-          input);
+      const auto wait = [&] {
+        communicator->throw_if_aborted();
+        if (isGone_)
+          throw Error("the other parts of a checkpoint are not waited for");
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+      };
+      try {
+        return checkpoints_->savePart(update, mine, write, wait, input);
+      } catch (const Error &) {
+        communicator->throw_if_aborted(); // a task that fails takes its part away: that is the effect
+        throw;
+      }
     };
     if (hasRoomForCopy()) {
       const BatchScheduling scheduling;

@@ -44,7 +44,7 @@ public:
   Trainer(const drt_program &program, const Options &options, Communicator *communicator, TaskConfig config,
           RunReport *runReport = nullptr, std::optional<ElasticTask> elastic = {});
 
-  ~Trainer() { isGone_ = true; }
+  ~Trainer();
 
   /// Initializes, trains, writes what was asked for. Returns 0, or the signal that ended it early.
   int run();
@@ -177,6 +177,10 @@ private:
   bool partsAreChosen_ = false;
   std::optional<SavedParts> parts_;
   uint64_t partsRun_ = 0;
+  /// What this task alone has of the last checkpoint, and of which update that is; none in task 0.
+  std::optional<CheckpointPart> otherPart_;
+  int64_t otherPartOf_ = 0;
+  bool isDone_ = false;              // run() has come to its end
   std::atomic<bool> isGone_ = false; // nobody waits any longer for what others write
   std::future<std::string> saving_; // a checkpoint that is written beside the steps; is waited for before the rest goes
 };

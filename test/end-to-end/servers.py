@@ -4,15 +4,17 @@ threads and in processes, whose checkpoints are whole and go from one strategy t
   servers.py [NAME…]
 """
 import os
+import resource
 import socket
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from models import trains
-from support import DISTC, Checks, Folder, Model, must, need_tools
+from support import DISTC, Checks, Folder, Model, must, need_tools, saved_steps
 
 BUILDERS = ("PS", "PSLoadBalancing", "RoundRobinPS", "HashPS", "PartitionedPS", "UnevenPartitionedPS", "fixed_size:shards=2",
             "min_max_variable:max_partitions=2,min_slice_bytes=64", "variable_axis_size:max_shard_bytes=4096", "Parallax",
@@ -110,6 +112,37 @@ def saves_in_parts(strategy, servers):
         return found + [f"from step 2 on: {name} is another" for name in want if not np.array_equal(got[name], want[name])]
 
 
+def failed_parts_go(strategy, servers):
+    """A task whose disk takes no more ends the run with the reason, whichever it is: the checkpoint before is whole, and no part of the next one is left."""
+    model, found = Model(ROUND_TRIP), []
+    with Folder() as folder:
+        program = model.compile(folder / "train", 2, strategy, "--ps", servers, "--one-process-per-replica")
+        for failing in (0, 1):
+            own = folder / f"of-{failing}"
+            with socket.socket() as port:
+                port.bind(("127.0.0.1", 0))
+                rendezvous = f"127.0.0.1:{port.getsockname()[1]}"
+            tasks = [subprocess.Popen([str(part) for part in [program, "--data", model.feeds, "--steps", 10**9, "--restore", model.checkpoint, "--checkpoint-dir", own, "--quiet",
+                                                              "--save-every", 1, "--task", f"worker:{i}", "--rendezvous", rendezvous, "--collectives=network"]],
+                                      stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) for i in (0, 1)]
+            try:
+                deadline = time.monotonic() + 60
+                while not saved_steps(own) and time.monotonic() < deadline:
+                    time.sleep(0.01)
+                resource.prlimit(tasks[failing].pid, resource.RLIMIT_FSIZE, (100, 100))
+                outputs = [task.communicate(timeout=120)[0] for task in tasks]
+            finally:
+                for task in tasks:
+                    task.kill()
+            if [task.returncode for task in tasks] != [1, 1] or not all("File too large" in output for output in outputs):
+                found.append(f"worker:{failing} fails: {[task.returncode for task in tasks]}, {outputs}")
+            names = sorted(file.name for file in own.iterdir())
+            if any("tempstate" in name for name in names):
+                found.append(f"worker:{failing} fails: left are {names}")
+            must([DISTC, "checkpoint", "export", own, folder / "newest.npz"])
+    return found
+
+
 def trains_on_hosts(name):
     """Two hosts of the resource file, a server and two workers on each, whose tasks are started by hand."""
     model = Model(name)
@@ -185,6 +218,7 @@ def main():
             pool.submit(checks.check, f"{first[0]}, then {second[0]}", goes_on_elsewhere, first, second)
         for strategy in ("PSLoadBalancing", "PartitionedPS"):
             pool.submit(checks.check, f"a checkpoint in parts, {strategy}", saves_in_parts, strategy, 2)
+            pool.submit(checks.check, f"parts of a checkpoint that fails, {strategy}", failed_parts_go, strategy, 2)
         for strategy in ("AllReduce", "PSLoadBalancing", "PartitionedPS"):
             pool.submit(checks.check, f"averages, {strategy}", keeps_averages, strategy)
         pool.submit(checks.check, "averages, a process each", keeps_averages, "PSLoadBalancing", "--ps", "2", "--one-process-per-replica")

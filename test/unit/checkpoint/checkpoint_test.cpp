@@ -181,6 +181,41 @@ TEST_CASE("a checkpoint whose parts do not come, overlap, or are not whole, is n
   }
 }
 
+TEST_CASE("who takes a part away makes the whole checkpoint none") {
+  Folder folder;
+  const std::string prefix = folder / "c";
+  const CheckpointPart part = {1, 3, 7};
+  const float value = 1;
+  {
+    CheckpointWriter first(prefix, {0, 3, 7});
+    first.add("t", DRT_F32, {1}, &value);
+    auto write = [&](int number) {
+      CheckpointWriter writer(prefix, {number, 3, 7});
+      writer.add("of" + std::to_string(number), DRT_F32, {1}, &value);
+      writer.finishPart();
+    };
+    write(1);
+    int waited = 0;
+    CHECK_THAT(errorOf([&] {
+                 first.finish([&] { // for the second one, when the first one is taken
+                   CheckpointWriter::removePart(prefix, part);
+                   write(2);
+                   ++waited;
+                 });
+               }),
+               Catch::Contains("No such file"));
+    CHECK(waited == 1);
+  }
+  CHECK(folder.names().empty());
+
+  CheckpointWriter alone(prefix, part); // task 0 never comes
+  alone.add("t", DRT_F32, {1}, &value);
+  alone.finishPart();
+  CHECK(folder.names().size() == 2);
+  CheckpointWriter::removePart(prefix, part);
+  CHECK(folder.names().empty());
+}
+
 TEST_CASE("a checkpoint is replaced") {
   Folder folder;
   for (float value : {1.f, 2.f}) {
