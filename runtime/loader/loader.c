@@ -16,6 +16,7 @@
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +34,12 @@ extern const struct carried drt_carried[];
 
 enum { longest_path = 4096, piece = 1 << 20 };
 
+// A file that has a name until it is opened, or "".
+static char named[longest_path];
+
 static void fail(const char *what, const char *name, const char *why) {
+  if (named[0])
+    unlink(named);
   fprintf(stderr, "error: cannot %s '%s', which the program carries: %s\n", what, name, why);
   exit(1);
 }
@@ -48,7 +54,9 @@ static void write_all(int file, const struct carried *library) {
     const size_t left = (size_t)(library->end - at);
     const ssize_t written = write(file, at, left < piece ? left : piece);
     if (written < 0 && errno != EINTR)
-      fail("write", library->name, strerror(errno));
+      fail("write", library->name,
+           errno == EFBIG ? "File too large; files in memory are files: raise the limit on their sizes (ulimit -f)"
+                          : strerror(errno));
     at += written > 0 ? written : 0;
     const uintptr_t end = (uintptr_t)at / page * page;
     if (begin < end)
@@ -66,10 +74,12 @@ static void *open_from_folder(const struct carried *library, const char *why) {
     const int file = mkostemp(path, 0);
     if (file < 0)
       continue;
+    memcpy(named, path, sizeof named);
     write_all(file, library);
     close(file);
     void *handle = dlopen(path, RTLD_NOW | RTLD_GLOBAL);
     unlink(path);
+    named[0] = '\0';
     if (handle)
       return handle;
     why = dlerror();
@@ -107,6 +117,7 @@ static void wait_briefly(void) {
 
 int main(int argc, char **argv) {
   wait_briefly();
+  signal(SIGXFSZ, SIG_IGN); // a limit on files is an error that is said, as in the program (ignoreWriteSignals)
   void *program = NULL;
   for (const struct carried *library = drt_carried; library->name; ++library)
     program = open_library(library);

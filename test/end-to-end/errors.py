@@ -239,6 +239,12 @@ class Running:
                                                         ("--export-npz", folder), ("--checkpoint-dir", LINREG.feeds))
                 for found in refused([self.linreg, "--data", LINREG.feeds, "--steps", 10 ** 12, flag, target], [flag, target], folder=folder, timeout=60)]
 
+    def libraries_without_a_place(self, folder):
+        """They go to files in memory, which the limit on files is for, too: an error and not a signal."""
+        limit = lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (10000, 10000))
+        several = MLP.compile(folder / "several", 2, "AllReduce", "--one-process-per-replica")  # carries what collectives need
+        return refused([several, "--plan"], ["which the program carries", "ulimit -f"], folder=folder, preexec_fn=limit)
+
     def data_that_are_not_there(self, folder):
         """The error names the flag that named them."""
         missing, empty = folder / "none.npz", folder / "empty"
