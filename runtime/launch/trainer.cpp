@@ -755,9 +755,9 @@ void Trainer::markFinished() {
 }
 
 void Trainer::finish() {
+  stopDeadline_->pause(); // no step is under way; a checkpoint may take as long as it takes
   save();
   finishSave(true);
-  stopDeadline_->pause();
   if (formsAgain_)
     return;
   if (!options_.exportNpz.empty() && (first_ || hasSpread(program_)))

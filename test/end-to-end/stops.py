@@ -1,5 +1,5 @@
 """How runs end before their time, and what is left then: signals to runs that hang, tasks that are killed again and again, tasks
-that were given other inputs. The program is fake-train, which needs no compiler (test/unit/support)."""
+that were given other inputs. The program is mostly fake-train, which needs no compiler (test/unit/support)."""
 import os
 import pathlib
 import re
@@ -11,7 +11,7 @@ import time
 import numpy as np
 
 from hosts import Process
-from support import BIN, Checks, Folder, need_tools, read_log, run, saved_steps
+from support import BIN, DISTC, Checks, Folder, Model, need_tools, read_log, run, saved_steps
 
 TRAIN = BIN / "fake-train"
 COLUMNS, ROWS = 5000, 10
@@ -59,6 +59,27 @@ def hung_replica():
             os.kill(process.popen.pid, signal.SIGTERM)
             found = ends(process, "without a last checkpoint")
             return found + ([] if saved_steps(folder / "ckpt") == {1, 2, 3} else [f"checkpoints {saved_steps(folder / 'ckpt')}"])
+        finally:
+            process.kill()
+
+
+def slow_disk():
+    """The checkpoint that is written beside the steps takes longer than a step that hangs is borne: it is the last one, as no update came behind it."""
+    model = Model("linreg-sgd")
+    with Folder() as folder:
+        program = model.compile(folder / "train", 1, "AllReduce:accumulate_steps=200000")
+        (folder / "ckpt").mkdir()
+        slow = folder / "ckpt" / "ckpt-1.input"
+        os.mkfifo(slow)  # who writes it waits until somebody reads
+        process = Process([program, "--data", model.feeds, "--steps", 10**9, "--checkpoint-dir", folder / "ckpt", "--save-every", 200000, "--quiet"])
+        try:
+            wait_for("data of the checkpoint", lambda: list((folder / "ckpt").glob("*.data*")))
+            os.kill(process.popen.pid, signal.SIGTERM)
+            time.sleep(5)
+            with slow.open("rb") as reader:
+                reader.read()
+            found = ends(process)
+            return found + ([] if saved_steps(folder / "ckpt") == {1} else [f"checkpoints {saved_steps(folder / 'ckpt')}: {process.out}"])
         finally:
             process.kill()
 
@@ -441,9 +462,10 @@ def other_inputs(flags, *texts):
 
 
 def main():
-    need_tools(TRAIN)
+    need_tools(TRAIN, DISTC)
     checks = Checks()
     checks.check("a signal ends a run whose replica hangs", hung_replica)
+    checks.check("a signal leaves the checkpoint that a slow disk takes", slow_disk)
     checks.check("a signal ends tasks that wait for one that hangs", hung_task)
     checks.check("a signal ends a task that is stopped", stopped_task)
     checks.check("a signal leaves a checkpoint and a log that agree", signal_saves, "2 1 4", signal.SIGTERM)
