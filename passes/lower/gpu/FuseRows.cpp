@@ -217,7 +217,7 @@ private:
   }
 
   /// To the group's place, if what is read and made there allows it.
-  static bool moveTo(linalg::GenericOp op, RowGroup &group) {
+  bool moveTo(linalg::GenericOp op, RowGroup &group) {
     linalg::GenericOp *first =
         llvm::min_element(group.ops, [](linalg::GenericOp x, linalg::GenericOp y) { return x->isBeforeInBlock(y); });
     const SetVector<Value> used = getUsed(op);
@@ -235,7 +235,7 @@ private:
   }
 
   /// It waits for the group, and so does what is made of it alone.
-  static bool waitFor(linalg::GenericOp first, linalg::GenericOp op, RowGroup &group) {
+  bool waitFor(linalg::GenericOp first, linalg::GenericOp op, RowGroup &group) {
     llvm::SetVector<Operation *> waiting;
     waiting.insert(op);
     for (size_t i = 0; i < waiting.size(); ++i) { // grows
@@ -250,6 +250,9 @@ private:
       }
     }
     for (Operation *one : waiting)
+      if (!waitsAsWhole(one, waiting, first))
+        return false;
+    for (Operation *one : waiting)
       for (Value value : isReshape(one) ? SetVector<Value>() : getUsed(cast<linalg::GenericOp>(one)))
         if (isa_and_nonnull<drt::ReadOp>(getReshaped(value).getDefiningOp()))
           return false; // it would be read later
@@ -258,6 +261,15 @@ private:
     for (Operation *one : inOrder)
       one->moveBefore(first);
     return true;
+  }
+
+  /// Whether no operation of its group stays in front of `first`: the group's kernel would be made there, before what
+  /// it waits for.
+  bool waitsAsWhole(Operation *one, const llvm::SetVector<Operation *> &waiting, linalg::GenericOp first) {
+    auto found = groupOf.find(one);
+    return found == groupOf.end() || llvm::all_of(groups[found->second].ops, [&](linalg::GenericOp other) {
+             return waiting.contains(other) || !other->isBeforeInBlock(first);
+           });
   }
 
   std::vector<RowGroup> groups;

@@ -193,6 +193,60 @@ drt.entry "columns_first" {
   drt.fetch %sums {name = "sums", join = 1 : i32} : (tensor<1024xf32>) -> ()
 }
 
+// What waits would take one operation of another group from the rest of it: no kernel reads what is made behind it.
+// CHECK-LABEL: drt.entry "columns_of_a_group"
+// CHECK: %[[PARTS:.*]] = drt.launch
+// CHECK: %[[WHOLE:.*]] = drt.launch @{{.*}}(%[[PARTS]])
+// CHECK: drt.launch @{{.*}}({{.*}}%[[WHOLE]]{{.*}})
+// CHECK: drt.launch
+// CHECK-NOT: drt.launch
+drt.entry "columns_of_a_group" {
+  %x = drt.feed {name = "x"} : () -> tensor<1024x128xf32>
+  %z = drt.feed {name = "z"} : () -> tensor<128x256xf32>
+  %zero = arith.constant 0.0 : f32
+  %c = tensor.empty() : tensor<128x256xf32>
+  %r = tensor.empty() : tensor<1024xf32>
+  %e = tensor.empty() : tensor<1024x128xf32>
+  %w = tensor.empty() : tensor<128xf32>
+  %zeros = linalg.fill ins(%zero : f32) outs(%c : tensor<128x256xf32>) -> tensor<128x256xf32>
+  %x3 = tensor.expand_shape %x [[0, 1], [2]] output_shape [256, 4, 128] : tensor<1024x128xf32> into tensor<256x4x128xf32>
+  %parts = linalg.generic {indexing_maps = [affine_map<(p, r, c) -> (p, r, c)>, affine_map<(p, r, c) -> (c, p)>],
+      iterator_types = ["parallel", "reduction", "parallel"]} ins(%x3 : tensor<256x4x128xf32>) outs(%zeros : tensor<128x256xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<128x256xf32>
+  %none = linalg.fill ins(%zero : f32) outs(%w : tensor<128xf32>) -> tensor<128xf32>
+  %whole = linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%parts : tensor<128x256xf32>) outs(%none : tensor<128xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<128xf32>
+  %other = linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%z : tensor<128x256xf32>) outs(%none : tensor<128xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<128xf32>
+  %both = linalg.generic {indexing_maps = [#l, #l, #l], iterator_types = ["parallel"]} ins(%whole, %other : tensor<128xf32>, tensor<128xf32>) outs(%w : tensor<128xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.mulf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<128xf32>
+  %nothing = linalg.fill ins(%zero : f32) outs(%r : tensor<1024xf32>) -> tensor<1024xf32>
+  %sums = linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<1024x128xf32>) outs(%nothing : tensor<1024xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<1024xf32>
+  %y = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]} ins(%x, %sums : tensor<1024x128xf32>, tensor<1024xf32>) outs(%e : tensor<1024x128xf32>) {
+  ^bb0(%a: f32, %s: f32, %o: f32):
+    %v = arith.subf %a, %s : f32
+    linalg.yield %v : f32
+  } -> tensor<1024x128xf32>
+  drt.fetch %both {name = "both", join = 1 : i32} : (tensor<128xf32>) -> ()
+  drt.fetch %y {name = "y", join = 0 : i32} : (tensor<1024x128xf32>) -> ()
+}
+
 // CHECK: drt.kernel @[[KERNEL]](%[[IN:.*]]: memref<8x10xf32>{{.*}}, %{{.*}}: memref<8xi32>{{.*}}, %[[SHIFTED:.*]]: memref<8x10xf32>{{.*}}, %[[LOSS:.*]]: memref<8xf32>{{.*}})
 // CHECK: %[[MAX:.*]] = memref.alloc() : memref<8xf32>
 // CHECK: %[[SUM:.*]] = memref.alloc() : memref<8xf32>
