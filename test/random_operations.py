@@ -423,7 +423,8 @@ def scan(name):
         need(not x.is_bool)
         need(x.is_float or name == "math.cumsum")
         if name == "math.cumulative_logsumexp":
-            x = Value(without_nan(e, x.tensor), False)
+            # What TensorFlow makes of NaN, as two infinities give it, follows from where in the row it stands.
+            x = Value(e.tf.where(e.tf.math.is_finite(x.tensor), x.tensor, e.tf.zeros_like(x.tensor)), False)
         exclusive, reverse = e.rng.random() < 0.5, e.rng.random() < 0.5
         return Value(find(e.tf, name)(x.tensor, axis=e.axis(x), exclusive=exclusive, reverse=reverse), x.exact and not x.is_float)
     return name, family

@@ -41,8 +41,7 @@ struct Scan {
     }
     // log(exp(x) + exp(y)) without leaving the range, as TensorFlow's kernel: what is added to nothing stays as it is.
     // NaN, which infinities together are as well, stays NaN.
-    Value most = arith::MaximumFOp::create(s.builder, s.loc, x, y);
-    Value least = arith::MinimumFOp::create(s.builder, s.loc, x, y);
+    Value most = s.maximum(x, y), least = s.minimum(x, y);
     Value log = s.math<math::Log1pOp>(s.math<math::ExpOp>(s.sub(least, most)));
     return s.select(s.less(least, s.lowestFinite(type.getElementType())), most, s.add(log, most));
   }
