@@ -190,7 +190,7 @@ void CpuTask::startSum(double *values, int64_t count) {
     return;
   sum_ = values;
   sumCount_ = count;
-  post({nullptr, 0, replicas_[0]->step});
+  post({nullptr, 0, enqueuedStep_});
   sumJob_ = posted_;
 }
 

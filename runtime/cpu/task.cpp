@@ -160,6 +160,7 @@ void CpuTask::enqueue(const drt_entry &entry, int64_t step) {
     awaitServed();
     throwFailure();
   }
+  enqueuedStep_ = step;
   if (served_ && &entry == &served_->step()) {
     served_->allowUpdate();
     return;

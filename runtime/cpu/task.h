@@ -228,6 +228,7 @@ private:
   uint32_t posted_ = 0;
   double *sum_ = nullptr;
   int64_t sumCount_ = 0;
+  int64_t enqueuedStep_ = 0; // the newest; of the run, also where replicas count their own
   uint32_t sumJob_ = 0;
 
   std::atomic<bool> quit_{false}; // the threads shall end

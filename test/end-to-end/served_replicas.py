@@ -3,6 +3,7 @@ does not depend on who comes first is compared with TensorFlow's numbers; all of
 
   served_replicas.py [NAME…]
 """
+import json
 import os
 import pathlib
 import signal
@@ -195,6 +196,21 @@ def loses_a_process(place, victim):
         return found
 
 
+def counts_in_the_timeline():
+    """Losses are summed an update each, whatever the replicas count; what a lost task's step is called follows from the same number."""
+    with Folder() as folder:
+        program = build(folder, "PS:sync=false", 2, 12, "--ps", 1, PROCESSES)
+        must([program, "--data", Model(MODEL).feeds, "--steps", 30, "--timeline", folder / "t.json", "--collectives=network"])
+        events = json.loads((folder / "t.json").read_text())["traceEvents"]
+    found = []
+    for task in (0, 1):
+        # One event a sum; a task may have allowed further updates by then.
+        steps = [event["args"]["step"] for event in sorted((e for e in events if e["pid"] == task and e["name"] == "loss"), key=lambda e: e["ts"])]
+        if len(steps) != 30 or steps != sorted(steps) or steps[-1] != 29 or any(step < at for at, step in enumerate(steps)):
+            found.append(f"worker:{task} sums the losses of steps {steps}")
+    return found
+
+
 def says_its_plan():
     with Folder() as folder:
         found = []
@@ -236,7 +252,7 @@ def main():
              ("checkpoints, processes", saves_whole, "PartitionedPS:replicas_to_aggregate=2", 2, PLACES[1])]
     jobs += [(f"kill -9 of worker:{victim}, {place[0]}", loses_a_process, place, victim) for place in PLACES[1:] for victim in (0, 1)]
     jobs += [("checkpoints", saves_whole, "PartitionedPS:replicas_to_aggregate=2", 2), ("epochs", counts_epochs),
-             ("evaluation", evaluates_between_updates), ("plan", says_its_plan)]
+             ("evaluation", evaluates_between_updates), ("timeline", counts_in_the_timeline), ("plan", says_its_plan)]
     for name, function, *arguments in jobs:
         if not wanted or any(word in name for word in wanted):
             checks.check(name, function, *arguments)
