@@ -205,7 +205,7 @@ def counts_in_the_timeline():
     found = []
     for task in (0, 1):
         # One event a sum; a task may have allowed further updates by then.
-        steps = [event["args"]["step"] for event in sorted((e for e in events if e["pid"] == task and e["name"] == "loss"), key=lambda e: e["ts"])]
+        steps = [event["args"]["step"] for event in sorted((e for e in events if e["pid"] == task and (e["name"], e.get("cat")) == ("loss", "all_reduce")), key=lambda e: e["ts"])]
         if len(steps) != 30 or steps != sorted(steps) or steps[-1] != 29 or any(step < at for at, step in enumerate(steps)):
             found.append(f"worker:{task} sums the losses of steps {steps}")
     return found
