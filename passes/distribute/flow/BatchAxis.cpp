@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/flow/BatchAxisRules.h"
 #include "dialects/dfg/shapes/ShapeFunctions.h"
+#include "passes/distribute/flow/BatchAxisRules.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;

@@ -140,8 +140,9 @@ void EntryLowering::notePadding(Operation *node) {
   // What a server takes its replicas have checked.
   auto take = llvm::dyn_cast<dist::TakeOp>(node);
   auto slices = llvm::dyn_cast<dist::AllGatherSlicesOp>(node);
-  bool makes = (take && take.getRows()) || (slices && slices.getShards()) || node->hasAttr(dfg::kPaddingAttr) || node->hasTrait<dfg::FindsDistinct>() ||
-               node->hasTrait<dfg::FillsUp>() || llvm::isa<dist::OwnRowsOp>(node);
+  bool makes = (take && take.getRows()) || (slices && slices.getShards()) || node->hasAttr(dfg::kPaddingAttr) ||
+               node->hasTrait<dfg::FindsDistinct>() || node->hasTrait<dfg::FillsUp>() ||
+               llvm::isa<dist::OwnRowsOp>(node);
   if (makes || llvm::any_of(node->getOperands(), [&](Value operand) { return padded.contains(operand); }))
     padded.insert_range(node->getResults());
 }
