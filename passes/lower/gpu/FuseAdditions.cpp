@@ -64,11 +64,7 @@ Value reshapeBack(OpBuilder &builder, Operation *reshape, Value value) {
 
 struct FuseAdditions : impl::FuseAdditionsBase<FuseAdditions> {
   void runOnOperation() override {
-    SmallVector<linalg::GenericOp> whole;
-    for (auto generic : getOperation().getBody().front().getOps<linalg::GenericOp>())
-      if (isSum(generic) && !isPartOfSum(generic))
-        whole.push_back(generic);
-    for (linalg::GenericOp sum : whole)
+    for (linalg::GenericOp sum : getWholeSums(getOperation().getBody().front()))
       fuse(sum);
   }
 

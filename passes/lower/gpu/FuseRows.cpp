@@ -174,13 +174,8 @@ private:
     int64_t bytes = fits(op, group) ? group.rowBytes + getRowBytes(op, group.form) : kMaxRowBytes + 1;
     if (bytes > kMaxRowBytes)
       return false;
-    Hoist hoist(group.ops.front());
-    auto isOutside = [&](Value value) { return !group.makes(value); };
-    if (!llvm::all_of(used, [&](Value value) { return !isOutside(value) || hoist.isPossible(value); }))
+    if (!hoist(used, group.ops.front(), group))
       return false;
-    for (Value value : used)
-      if (isOutside(value))
-        hoist.move(value);
     group.ops.push_back(op);
     group.rowBytes = bytes;
     return true;
@@ -220,18 +215,19 @@ private:
   bool moveTo(linalg::GenericOp op, RowGroup &group) {
     linalg::GenericOp *first =
         llvm::min_element(group.ops, [](linalg::GenericOp x, linalg::GenericOp y) { return x->isBeforeInBlock(y); });
-    const SetVector<Value> used = getUsed(op);
-    if ((*first)->isBeforeInBlock(op)) {
-      Hoist hoist(*first);
-      auto isOutside = [&](Value value) { return !group.makes(value); };
-      if (!llvm::all_of(used, [&](Value value) { return !isOutside(value) || hoist.isPossible(value); }))
-        return false;
-      for (Value value : used)
-        if (isOutside(value))
-          hoist.move(value);
-      return true;
-    }
-    return waitFor(*first, op, group);
+    return (*first)->isBeforeInBlock(op) ? hoist(getUsed(op), *first, group) : waitFor(*first, op, group);
+  }
+
+  /// What is used and not made by the group is there in front of `place`, or moves there; false where some cannot.
+  static bool hoist(const SetVector<Value> &used, linalg::GenericOp place, const RowGroup &group) {
+    Hoist hoist(place);
+    auto isOutside = [&](Value value) { return !group.makes(value); };
+    if (!llvm::all_of(used, [&](Value value) { return !isOutside(value) || hoist.isPossible(value); }))
+      return false;
+    for (Value value : used)
+      if (isOutside(value))
+        hoist.move(value);
+    return true;
   }
 
   /// It waits for the group, and so does what is made of it alone.

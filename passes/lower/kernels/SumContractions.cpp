@@ -33,11 +33,7 @@ drt::MatmulOp getTerm(Value value) {
 
 struct SumContractions : impl::SumContractionsBase<SumContractions> {
   void runOnOperation() override {
-    SmallVector<linalg::GenericOp> whole;
-    for (auto generic : getOperation().getBody().front().getOps<linalg::GenericOp>())
-      if (isSum(generic) && !isPartOfSum(generic))
-        whole.push_back(generic);
-    for (linalg::GenericOp sum : whole)
+    for (linalg::GenericOp sum : getWholeSums(getOperation().getBody().front()))
       sumUp(sum);
   }
 

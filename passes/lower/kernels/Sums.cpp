@@ -37,11 +37,19 @@ linalg::GenericOp getSum(Value value) {
   return generic && isSum(generic) ? generic : linalg::GenericOp();
 }
 
-bool isPartOfSum(linalg::GenericOp generic) {
+static bool isPartOfSum(linalg::GenericOp generic) {
   if (!generic.getResult(0).hasOneUse())
     return false;
   auto user = llvm::dyn_cast<linalg::GenericOp>(*generic.getResult(0).user_begin());
   return user && isSum(user);
+}
+
+SmallVector<linalg::GenericOp> getWholeSums(Block &block) {
+  SmallVector<linalg::GenericOp> whole;
+  for (auto generic : block.getOps<linalg::GenericOp>())
+    if (isSum(generic) && !isPartOfSum(generic))
+      whole.push_back(generic);
+  return whole;
 }
 
 SumTerms::SumTerms(linalg::GenericOp root) {

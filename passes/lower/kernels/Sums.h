@@ -17,8 +17,8 @@ bool isSum(mlir::linalg::GenericOp generic);
 /// What makes `value` where that is such a sum; null elsewhere.
 mlir::linalg::GenericOp getSum(mlir::Value value);
 
-/// Whether another sum is its only reader: it is a part of that.
-bool isPartOfSum(mlir::linalg::GenericOp generic);
+/// The sums of `block` that are no part of another one, their only reader.
+llvm::SmallVector<mlir::linalg::GenericOp> getWholeSums(mlir::Block &block);
 
 /// The terms of `root`, and of the sums that are parts of it, in their order, and those sums, users first.
 struct SumTerms {
