@@ -329,7 +329,7 @@ def main():
     checks = Checks()
     names = [name[len("loss_"):] for name in dir(Graph) if name.startswith("loss_")]
     flags = [f"--target={arguments.target}"]
-    for name in names:
+    for name in checks.draw(names, 0.4):
         if arguments.only and name not in arguments.only.split(","):
             continue
         with Folder() as folder:

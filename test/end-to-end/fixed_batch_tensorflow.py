@@ -351,7 +351,7 @@ def main():
     arguments = parser.parse_args()
     need_tools(DISTC)
     tf.disable_eager_execution()
-    checks = Checks()
+    checks = Checks(share=0.4)
     for name, program in (ACCEPTED | ODD).items():
         if not arguments.names or name in arguments.names:
             checks.check(name, check, program, arguments.share, arguments.replicas, name in ACCEPTED)

@@ -174,7 +174,7 @@ def main():
     need_tensorflow()
     need_tools()
     runner, originals = load_runner(), Originals()
-    checks = Checks()
+    checks = Checks(share=0.6)
 
     def check(name, strategy, tasks, function, *arguments):
         def run():

@@ -377,7 +377,7 @@ def main():
     need_tools()
     runner = load_runner()
     checks = Checks()
-    for name in sys.argv[1:] or CASES:
+    for name in sys.argv[1:] or checks.draw(CASES, 0.4):
         with Folder() as folder:
             if not make_apart(write, folder, name):
                 checks.check(name, lambda: ["the graph could not be made"])

@@ -84,7 +84,7 @@ def main():
     arguments = parser.parse_args()
     need_tools(DISTC, TRANSLATE)
     need_emulated_gpu()
-    checks = Checks()
+    checks = Checks(share=0.5)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for number in range(arguments.first, arguments.first + arguments.count):
             pool.submit(checks.check, f"graph {number} of seed {arguments.seed}", check_graph, arguments.seed, number, arguments.keep)

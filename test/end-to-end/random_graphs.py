@@ -140,7 +140,7 @@ def read_arguments(description, count):
 def main():
     seed, numbers = read_arguments(__doc__, 30)
     need_tools(DISTC, TRANSLATE)
-    checks = Checks()
+    checks = Checks(share=0.6)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for number in numbers:
             pool.submit(checks.check, f"graph {number} of seed {seed}", check_graph, seed, number)

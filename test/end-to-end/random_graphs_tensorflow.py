@@ -169,7 +169,7 @@ def main():
     tf1, tf = need_tensorflow()
     need_tools(DISTC, TRANSLATE, OPT)
     tensorflow = TensorFlow(tf1, tf)
-    checks = Checks()
+    checks = Checks(share=0.6)
     for number in numbers:
         checks.check(f"graph {number} of seed {seed}", check_graph, tensorflow, seed, number)
     checks.exit()

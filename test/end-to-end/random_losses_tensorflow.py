@@ -262,7 +262,7 @@ def main():
     need_tools(DISTC)
     tf, _ = need_tensorflow()
     tf.disable_eager_execution()
-    checks, counts = Checks(), {}
+    checks, counts = Checks(share=0.5), {}
     for number in range(arguments.first, arguments.first + arguments.count):
         checks.check(f"loss {number} of seed {arguments.seed}", check_loss, tf, arguments.seed, number, counts)
         if number % 2 == 1:

@@ -78,7 +78,7 @@ def main():
         places.append(("cpu", 2))
         if HAS_EMULATED_GPU:
             places.append((EMULATED, 1))
-    checks = Checks()
+    checks = Checks(share=0.5)
     for number, (target, replicas) in enumerate(places, flags.first):
         checks.check(f"pack {number} of seed {flags.seed} on {target} x{replicas}", check_pack, tf, flags, number, target, replicas)
     checks.exit()

@@ -159,7 +159,7 @@ def main():
     tf, _ = need_tensorflow()
     tf.disable_eager_execution()
     need_tools(DISTC)
-    checks = Checks()
+    checks = Checks(share=0.5)
     for number in range(flags.first, flags.first + flags.packs):
         for replicas in PLACES:
             checks.check(f"pack {number} of seed {flags.seed} x{replicas}", check_pack, tf, flags, number, replicas)

@@ -418,7 +418,7 @@ def main():
     tf, _ = need_tensorflow()
     need_tools()
     tf.disable_eager_execution()
-    checks = Checks()
+    checks = Checks(share=0.5)
     for name in sys.argv[1:] or CASES:
         checks.check(name, check, name)
     checks.exit()

@@ -1,11 +1,10 @@
-"""Every model goes on from every stage that `distc compile --emit` prints, as text and as bytecode, to the same object.
+"""Every model goes on from every stage that `distc compile --emit` prints, as text or as bytecode, to the same object.
 
     tools/python.sh test/end-to-end/stages.py [--model NAME ...] [--seed S] [--all]
 
-Without --all each model takes one way of compiling (strategy, replicas, target), which follows from the seed.
+Without --all each model takes one way of compiling (strategy, replicas, target) and each of its stages one form, which follow from the seed.
 """
 import argparse
-import itertools
 import random
 import sys
 
@@ -36,8 +35,8 @@ def emit(stage, graph, out, *flags):
     return (out.read_bytes(), "") if done.returncode == 0 else (None, done.stderr.split("error: ", 1)[-1])
 
 
-def problems_of(model, way, folder):
-    """Stages from which the graph goes on to something else: to another plan, or from the plan to other code."""
+def problems_of(model, way, draw, folder):
+    """Stages from which the graph goes on to something else: to another plan, or from the plan to other code. draw: of forms; None takes both."""
     flags = [*WAYS[way], *(["--batch", model.case["batch"]] if model.case["batch"] else [])]
     want = {stage: emit(stage, model.graph, folder / f"whole.{stage}", *flags) for stage in ("drt", "llvm")}
     found = []
@@ -48,9 +47,10 @@ def problems_of(model, way, folder):
             if want["llvm"][0] is not None:
                 found.append(f"is compiled, but {stage} is not printed")
             break
-        must([OPT, printed, "-emit-bytecode", "-o", bytecode])
         to = "llvm" if stage == "drt" else "drt"
-        for form in (printed, bytecode):
+        for form in (printed, bytecode) if draw is None else [draw.choice((printed, bytecode))]:
+            if form == bytecode:
+                must([OPT, printed, "-emit-bytecode", "-o", bytecode])
             got = emit(to, form, folder / "got")
             if got != want[to]:
                 found.append(f"{form.name} goes on to something else: {got[1] or 'other ' + to}")
@@ -69,7 +69,7 @@ def main():
     failed, compiled = 0, 0
     for name, way in cases:
         with Folder() as folder:
-            found, is_compiled = problems_of(Model(name), way, folder)
+            found, is_compiled = problems_of(Model(name), way, None if arguments.all else draw, folder)
         compiled += is_compiled
         for problem in found:
             failed += 1

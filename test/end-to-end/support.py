@@ -9,6 +9,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import random
 import subprocess
 import sys
 import tempfile
@@ -252,13 +253,46 @@ def check_programs(check, make_program, count):
     sys.exit(failed > 0)
 
 
-class Checks:
-    """Runs checks one after another, says how each went, and makes the exit status of it."""
+def commit():
+    """What is checked out, or nothing where that is no repository."""
+    try:
+        return run(["git", "-C", ROOT, "rev-parse", "HEAD"]).stdout.strip()
+    except OSError:
+        return ""
 
-    def __init__(self):
+
+class Checks:
+    """Runs checks one after another, says how each went, and makes the exit status of it.
+
+    Of a long table a run takes a share, which the commit draws: the same one whenever a commit is tested, another with the next commit. A script that
+    is run with arguments takes all, and so do all scripts with DISTC_TEST_SHARE=1."""
+
+    def __init__(self, share=1.0):
+        """share: of the checks. Where what comes before a check takes long, draw from its table instead."""
         self.failed = 0
+        self.left_out = 0
+        self.share = share
+        self.commit = None
+
+    def takes(self, name, share):
+        """Whether this run has what has this name, of a table of which it takes a share."""
+        share = 1.0 if len(sys.argv) > 1 else max(share, float(os.environ.get("DISTC_TEST_SHARE", 0)))
+        if share >= 1:
+            return True
+        if self.commit is None:
+            self.commit = commit()
+        taken = random.Random(f"{self.commit} {pathlib.Path(sys.argv[0]).name} {name}").random() < share
+        self.left_out += not taken
+        return taken
+
+    def draw(self, names, share):
+        return [name for name in names if self.takes(name, share)]
 
     def check(self, name, function, *arguments):
+        if self.takes(name, self.share):
+            self.run(name, function, arguments)
+
+    def run(self, name, function, arguments):
         started = time.time()
         try:
             problems = function(*arguments) or []
@@ -270,6 +304,8 @@ class Checks:
         self.failed += bool(problems)
 
     def exit(self):
+        if self.left_out:
+            print(f"{self.left_out} that this commit does not draw are left out; DISTC_TEST_SHARE=1 takes all")
         if self.failed:
             print(f"{self.failed} failed")
         sys.exit(1 if self.failed else 0)
