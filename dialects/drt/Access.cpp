@@ -100,10 +100,15 @@ SmallVector<Access> SparseUpdateOp::getAccesses() {
 
 // The owner's communication reads the variable between the arrival of all its replicas and the departure of the first.
 SmallVector<Access> PullRowsOp::getAccesses() {
-  return {read(getIndices()),
-          {.variable = getVariableAttr(), .byRuntime = true, .owner = static_cast<int64_t>(getOwner())}};
+  SmallVector<Access> accesses;
+  for (auto [variable, indices, owner] :
+       llvm::zip(getVariables().getAsRange<FlatSymbolRefAttr>(), getIndices(), getOwners())) {
+    accesses.push_back(read(indices));
+    accesses.push_back({.variable = variable, .byRuntime = true, .owner = owner});
+  }
+  return accesses;
 }
-SmallVector<Access> PushRowsOp::getAccesses() { return {read(getIndices()), read(getValues())}; }
+SmallVector<Access> PushRowsOp::getAccesses() { return readWhole(getOperands()); }
 bool PushRowsOp::meetsBefore() { return true; }
 bool PushRowsOp::meetsAfter() { return true; }
 bool PullRowsOp::meetsBefore() { return true; }

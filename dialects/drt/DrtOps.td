@@ -426,31 +426,37 @@ class DRT_DistAttr<string mnemonic> : Attr<CPred<"$_self.getAbstractAttribute().
 def DRT_PullRowsOp : DRT_Placed<"pull_rows", [DRT_Scope<"rows">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser,
                                               DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
   let hasVerifier = 1;
-  let summary = "Rows of a variable that one task alone holds (drt_pull_rows)";
+  let summary = "Rows of variables that one task alone holds each (drt_pull_rows)";
   let description = [{
-    All replicas of all tasks come here: a bucket of its own, which is started and waited for at once. An index that names no row, as padding does, gives zeros.
+    All replicas of all tasks come here: a bucket of its own, which is started and waited for at once. `variables`, `indices`, `owners` and the results
+    belong together, one by one; indices are of one type. All of them are asked for at once, and come at once (`drt-join-row-exchanges`). An index that names no
+    row, as padding does, gives zeros.
     ```mlir
-    %rows = drt.pull_rows @table[%ids] from 1 bucket 0 : (tensor<8xi32>) -> tensor<8x4xf32>
+    %a, %b = drt.pull_rows [@table_0, @table_1][%i, %j] from [0, 1] bucket 0 : (tensor<8xi32>, tensor<8xi32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
     ```
   }];
-  let arguments = !con((ins FlatSymbolRefAttr:$variable, DRT_Tensor:$indices, I64Attr:$owner, I32Attr:$bucket), placed);
-  let results = (outs DRT_Tensor:$rows);
-  let assemblyFormat = "$variable `[` $indices `]` `from` $owner `bucket` $bucket attr-dict `:` functional-type(operands, results)";
+  let arguments = !con((ins ConfinedAttr<FlatSymbolRefArrayAttr, [ArrayMinCount<1>]>:$variables, Variadic<DRT_Tensor>:$indices, DenseI64ArrayAttr:$owners,
+                            I32Attr:$bucket), placed);
+  let results = (outs Variadic<DRT_Tensor>:$rows);
+  let assemblyFormat = "$variables `[` $indices `]` `from` $owners `bucket` $bucket attr-dict `:` functional-type(operands, results)";
 }
-def DRT_PushRowsOp : DRT_Placed<"push_rows", [DRT_Scope<"rows">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser,
-                                              DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
+def DRT_PushRowsOp : DRT_Placed<"push_rows", [DRT_Scope<"rows">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, SameVariadicOperandSize,
+                                              SameVariadicResultSize, DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
   let hasVerifier = 1;
   let summary = "Rows of all replicas, to the tasks that own them (drt_push_rows)";
   let description = [{
-    All replicas of all tasks come here: a bucket of its own, which is started and waited for at once. The results have the rows of all replicas in their order; where a row's index is
-    in none of the shards that the task owns there is -1, and zeros. `shards`: the first row of each, how many it has, and its task.
+    All replicas of all tasks come here: a bucket of its own, which is started and waited for at once. Indices, values, `names`, `shards` and results belong
+    together, a table each; indices are of one type. All tables' rows go at once (`drt-join-row-exchanges`). The results have the rows of all replicas in
+    their order; where a row's index is in none of the shards that the task owns there is -1, and zeros. `shards`, of each table: the first row of each, how
+    many it has, and its task.
     ```mlir
-    %i, %v = drt.push_rows %ids, %rows of "table" to [0, 5, 0, 5, 4, 1] bucket 2 : (tensor<8xi32>, tensor<8x4xf32>) -> (tensor<16xi32>, tensor<16x4xf32>)
+    %i, %v = drt.push_rows [%ids], [%rows] of ["table"] to [array<i64: 0, 5, 0, 5, 4, 1>] bucket 2 : (tensor<8xi32>, tensor<8x4xf32>) -> (tensor<16xi32>, tensor<16x4xf32>)
     ```
   }];
-  let arguments = !con((ins DRT_Tensor:$indices, DRT_Tensor:$values, StrAttr:$name, DenseI64ArrayAttr:$shards, I32Attr:$bucket), placed);
-  let results = (outs DRT_Tensor:$all_indices, DRT_Tensor:$all_values);
-  let assemblyFormat = "$indices `,` $values `of` $name `to` $shards `bucket` $bucket attr-dict `:` functional-type(operands, results)";
+  let arguments = !con((ins Variadic<DRT_Tensor>:$indices, Variadic<DRT_Tensor>:$values, ConfinedAttr<StrArrayAttr, [ArrayMinCount<1>]>:$names,
+                            TypedArrayAttrBase<DenseI64ArrayAttr, "shards of each table">:$shards, I32Attr:$bucket), placed);
+  let results = (outs Variadic<DRT_Tensor>:$all_indices, Variadic<DRT_Tensor>:$all_values);
+  let assemblyFormat = "` ` `[` $indices `]` `,` `[` $values `]` `of` $names `to` $shards `bucket` $bucket attr-dict `:` functional-type(operands, results)";
 }
 def DRT_AllReduceStartOp : DRT_Op<"all_reduce_start", [DRT_Synchronizes, DRT_Scope<"all_reduce">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;

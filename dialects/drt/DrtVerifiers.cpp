@@ -612,28 +612,44 @@ int64_t SparseUpdateOp::getNumRows() {
 }
 
 LogicalResult PushRowsOp::verify() {
-  Type element = typeOf(getIndices()).getElementType();
-  if (!element.isInteger(32) && !element.isInteger(64))
-    return emitOpError() << "has indices " << getIndices().getType() << "; they are of 32 or 64 bits";
-  if (getShards().empty() || getShards().size() % 3 != 0 || static_cast<int32_t>(getBucket()) < 0 ||
-      llvm::any_of(getShards(), [](int64_t number) { return number < 0; }))
-    return emitOpError("has a negative bucket, or shards that are not three numbers each, from 0 on");
-  const int64_t rows = countOf(getIndices());
-  if (rows == 0 || countOf(getValues()) % rows != 0 || countOf(getAllIndices()) % rows != 0 ||
-      countOf(getAllValues()) * rows != countOf(getValues()) * countOf(getAllIndices()) ||
-      typeOf(getAllIndices()).getElementType() != element ||
-      typeOf(getAllValues()).getElementType() != typeOf(getValues()).getElementType())
-    return emitOpError() << "joins " << getIndices().getType() << " and " << getValues().getType() << " to "
-                         << getAllIndices().getType() << " and " << getAllValues().getType()
-                         << "; they are rows of one length, of several replicas";
+  const size_t tables = getNames().size();
+  if (getIndices().size() != tables || getShards().size() != tables || getAllIndices().size() != tables)
+    return emitOpError() << "has " << tables << " names, " << getIndices().size() << " tensors of indices, "
+                         << getShards().size() << " tables' shards and " << getAllIndices().size()
+                         << " results; they are equally many";
+  Type element = typeOf(getIndices().front()).getElementType();
+  for (Value indices : getIndices())
+    if ((!element.isInteger(32) && !element.isInteger(64)) || typeOf(indices).getElementType() != element)
+      return emitOpError() << "has indices " << indices.getType() << "; they are all of 32 or all of 64 bits";
+  for (auto shards : getShards().getAsRange<DenseI64ArrayAttr>())
+    if (shards.empty() || shards.size() % 3 != 0 || static_cast<int32_t>(getBucket()) < 0 ||
+        llvm::any_of(shards.asArrayRef(), [](int64_t number) { return number < 0; }))
+      return emitOpError("has a negative bucket, or shards that are not three numbers each, from 0 on");
+  for (auto [indices, values, allIndices, allValues] :
+       llvm::zip(getIndices(), getValues(), getAllIndices(), getAllValues())) {
+    const int64_t rows = countOf(indices);
+    if (rows == 0 || countOf(values) % rows != 0 || countOf(allIndices) % rows != 0 ||
+        countOf(allValues) * rows != countOf(values) * countOf(allIndices) ||
+        typeOf(allIndices).getElementType() != element ||
+        typeOf(allValues).getElementType() != typeOf(values).getElementType())
+      return emitOpError() << "joins " << indices.getType() << " and " << values.getType() << " to "
+                           << allIndices.getType() << " and " << allValues.getType()
+                           << "; they are rows of one length, of several replicas";
+  }
   return success();
 }
 
 LogicalResult PullRowsOp::verify() {
-  Type element = typeOf(getIndices()).getElementType();
-  if (!element.isInteger(32) && !element.isInteger(64))
-    return emitOpError() << "has indices " << getIndices().getType() << "; they are of 32 or 64 bits";
-  if (static_cast<int64_t>(getOwner()) < 0 || static_cast<int32_t>(getBucket()) < 0)
+  const size_t tables = getVariables().size();
+  if (getIndices().size() != tables || getOwners().size() != tables || getRows().size() != tables)
+    return emitOpError() << "has " << tables << " variables, " << getIndices().size() << " tensors of indices, "
+                         << getOwners().size() << " owners and " << getRows().size()
+                         << " results; they are equally many";
+  Type element = typeOf(getIndices().front()).getElementType();
+  for (Value indices : getIndices())
+    if ((!element.isInteger(32) && !element.isInteger(64)) || typeOf(indices).getElementType() != element)
+      return emitOpError() << "has indices " << indices.getType() << "; they are all of 32 or all of 64 bits";
+  if (llvm::any_of(getOwners(), [](int64_t owner) { return owner < 0; }) || static_cast<int32_t>(getBucket()) < 0)
     return emitOpError("has a negative owner or bucket");
   return success();
 }

@@ -181,27 +181,30 @@ LogicalResult PullOp::verifySymbolUses(SymbolTableCollection &symbols) {
 
 LogicalResult PushRowsOp::verifySymbolUses(SymbolTableCollection &) {
   SmallVector<int64_t> owners;
-  for (size_t i = 2; i < getShards().size(); i += 3)
-    owners.push_back(getShards()[i]);
+  for (auto shards : getShards().getAsRange<DenseI64ArrayAttr>())
+    for (int64_t i = 2; i < shards.size(); i += 3)
+      owners.push_back(shards[i]);
   return verifyTasks(*this, owners);
 }
 
 LogicalResult PullRowsOp::verifySymbolUses(SymbolTableCollection &symbols) {
-  FailureOr<VariableOp> variable = findVariable(*this, getVariableAttr(), symbols);
-  if (failed(variable))
-    return failure();
-  auto table = llvm::cast<RankedTensorType>(variable->getType()),
-       rows = llvm::cast<RankedTensorType>(getRows().getType());
-  const int64_t count = llvm::cast<RankedTensorType>(getIndices().getType()).getNumElements();
-  if (table.getRank() == 0 || table.getElementType() != rows.getElementType() ||
-      ShapedType::getNumElements(table.getShape().drop_front()) * count != rows.getNumElements())
-    return (emitOpError() << "takes " << rows << " of variable " << getVariableAttr() << ", as " << count << " rows")
-               .attachNote(variable->getLoc())
-           << "it is " << table;
-  if (static_cast<int64_t>(variable->getOwner().value_or(-1)) != static_cast<int64_t>(getOwner()))
-    return emitOpError() << "pulls rows from task " << getOwner() << ", which does not alone hold variable "
-                         << getVariableAttr();
-  return verifyTasks(*this, toArray(getOwner()));
+  for (auto [name, indices, result, owner] :
+       llvm::zip(getVariables().getAsRange<FlatSymbolRefAttr>(), getIndices(), getRows(), getOwners())) {
+    FailureOr<VariableOp> variable = findVariable(*this, name, symbols);
+    if (failed(variable))
+      return failure();
+    auto table = llvm::cast<RankedTensorType>(variable->getType()),
+         rows = llvm::cast<RankedTensorType>(result.getType());
+    const int64_t count = llvm::cast<RankedTensorType>(indices.getType()).getNumElements();
+    if (table.getRank() == 0 || table.getElementType() != rows.getElementType() ||
+        ShapedType::getNumElements(table.getShape().drop_front()) * count != rows.getNumElements())
+      return (emitOpError() << "takes " << rows << " of variable " << name << ", as " << count << " rows")
+                 .attachNote(variable->getLoc())
+             << "it is " << table;
+    if (static_cast<int64_t>(variable->getOwner().value_or(-1)) != owner)
+      return emitOpError() << "pulls rows from task " << owner << ", which does not alone hold variable " << name;
+  }
+  return verifyTasks(*this, llvm::to_vector(getOwners()));
 }
 
 // The runtime is told addresses alone: a kernel of other tensors would write beyond their end.

@@ -481,6 +481,28 @@ def InsertBarriers : Pass<"drt-insert-barriers", "::mlir::ModuleOp"> {
   let dependentDialects = ["::distc::drt::DRTDialect"];
 }
 
+def JoinRowExchanges : Pass<"drt-join-row-exchanges", "::distc::drt::EntryOp"> {
+  let summary = "Rows of several tables are asked for at once, and pushed at once";
+  let description = [{
+    Each `drt.pull_rows` is a question and an answer over the network, and replicas wait for it. A model with 26 tables in two shards each would wait 52
+    times. One that does not need another's rows is joined to it: what makes its indices moves in front of the first of them. Likewise `drt.push_rows` become
+    one where the last of them is, and what reads the rows moves behind it. Tables whose indices are of 32 and of 64 bits stay apart, and so does a table that
+    something in between updates. Buckets are numbered anew, in the order in which they start.
+
+    ```mlir
+    %a = drt.pull_rows [@t0][%i] from [0] bucket 0 : (tensor<8xi32>) -> tensor<8x4xf32>
+    %j = ... %ids
+    %b = drt.pull_rows [@t1][%j] from [1] bucket 1 : (tensor<8xi32>) -> tensor<8x4xf32>
+    ```
+    becomes
+    ```mlir
+    %j = ... %ids
+    %a, %b = drt.pull_rows [@t0, @t1][%i, %j] from [0, 1] bucket 0 : (tensor<8xi32>, tensor<8xi32>) -> (tensor<8x4xf32>, tensor<8x4xf32>)
+    ```
+  }];
+  let dependentDialects = ["::distc::drt::DRTDialect"];
+}
+
 def PipelineOwners : Pass<"drt-pipeline-owners", "::mlir::ModuleOp"> {
   let summary = "Updates by owners begin while gradients still come, and new values go out meanwhile";
   let description = [{

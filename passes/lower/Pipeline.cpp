@@ -20,6 +20,8 @@ namespace distc {
 /// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
 static void addCPUPasses(OpPassManager &manager, const std::string &precision, int64_t maxMemory) {
   OpPassManager &entries = manager.nest<drt::EntryOp>();
+  // What indices and rows are made by, and what reads them, is still in operations that move one by one.
+  entries.addPass(createJoinRowExchanges());
   entries.addPass(createFoldTransposes());
   // What the gradients of a loop's iterations add up to.
   entries.addPass(createSumContractions());

@@ -160,16 +160,19 @@ void drt_all_reduce_start(drt_replica *r, int32_t bucket) {
   replica.task().startBucket(replica, bucket);
 }
 
-void drt_pull_rows(drt_replica *r, int32_t bucket, const void *indices, void *rows) {
+void drt_pull_rows(drt_replica *r, int32_t bucket, void *const *tensors) {
   Replica &replica = Replica::of(r);
-  if (!replica.task().pullRows(replica, bucket, indices, rows))
+  const RowRequest request = {tensors, tensors + bucketOf(replica, bucket).num_members};
+  if (!replica.task().pullRows(replica, bucket, request))
     replica.escape();
 }
 
-void drt_push_rows(drt_replica *r, int32_t bucket, const void *indices, const void *values, void *all_indices,
-                   void *all_values) {
+void drt_push_rows(drt_replica *r, int32_t bucket, void *const *tensors) {
   Replica &replica = Replica::of(r);
-  if (!replica.task().pushRows(replica, bucket, {indices, values, all_indices, all_values}))
+  const drt_bucket &plan = bucketOf(replica, bucket);
+  const int64_t tables = plan.members[plan.num_members - 1].variable + 1;
+  const RowPush push = {tensors, tensors + tables, tensors + 2 * tables, tensors + 3 * tables};
+  if (!replica.task().pushRows(replica, bucket, push))
     replica.escape();
 }
 

@@ -151,14 +151,10 @@ void CpuTask::gatherRows(const drt_bucket &plan) {
 }
 
 void CpuTask::pullRows(const drt_bucket &plan, bool asks) {
-  const drt_member &member = plan.members[0];
-  const drt_variable &variable = program_.variables[member.variable];
-  const RowExchange::Table table = {static_cast<const char *>(variables_[member.variable]),
-                                    member.count / member.columns, member.columns * dtypeSize(variable.type.dtype)};
   std::vector<RowRequest> requests;
   for (int32_t i = 0; asks && i < config_.localReplicas; ++i)
     requests.push_back(replicas_[i]->pulled);
-  rowExchange_.pull(*communicator_, static_cast<int>(member.owner - 1), table, plan, replicasOfTasks(), requests);
+  rowExchange_.pull(*communicator_, tablesOf(plan), plan, replicasOfTasks(), requests);
 }
 
 void CpuTask::pushRows(const drt_bucket &plan) {

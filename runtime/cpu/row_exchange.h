@@ -16,65 +16,78 @@
 
 namespace drt {
 
-/// What a replica asks for: the bucket's `count` indices, and where a row for each shall be.
+/// What a replica asks for: of each member of the bucket its indices, and where a row for each shall be.
 struct RowRequest {
-  const void *indices = nullptr;
-  void *rows = nullptr;
+  void *const *indices = nullptr;
+  void *const *rows = nullptr;
 };
 
-/// What a replica gives: the bucket's `count` indices, and a row of values for each; and where those of all replicas
-/// shall be, as drt_push_rows says.
+/// A member of a bucket of kind DRT_BUCKET_PULL_ROWS.
+struct PulledTable {
+  int owner;        // a rank
+  const char *data; // is read in the owner alone
+  int64_t rows, rowBytes;
+  int64_t count; // a replica's indices
+};
+
+/// What a replica gives of each table of the bucket: its indices, and a row of values for each; and where those of all
+/// replicas shall be, as drt_push_rows says.
 struct RowPush {
-  const void *indices = nullptr;
-  const void *values = nullptr;
-  void *allIndices = nullptr;
-  void *allValues = nullptr;
+  void *const *indices = nullptr;
+  void *const *values = nullptr;
+  void *const *allIndices = nullptr;
+  void *const *allValues = nullptr;
 };
 
 inline int64_t indexOf(const drt_bucket &plan, const void *indices, int64_t i) {
   return plan.dtype == DRT_I64 ? static_cast<const int64_t *>(indices)[i] : static_cast<const int32_t *>(indices)[i];
 }
 
-/// Copies the row of each index from where `find(row)` says; an index that is no row of the `rows` gives zeros.
+/// Copies the row of each index from where `find(row)` says; an index that is no row of the table gives zeros.
 template <class Find>
-void takeRows(const drt_bucket &plan, int64_t rows, int64_t rowBytes, RowRequest request, Find find) {
-  char *out = static_cast<char *>(request.rows);
-  for (int64_t i = 0; i < plan.count; ++i, out += rowBytes) {
-    const int64_t row = indexOf(plan, request.indices, i);
-    if (row >= 0 && row < rows)
-      std::memcpy(out, find(row), static_cast<size_t>(rowBytes));
+void takeRows(const drt_bucket &plan, const PulledTable &table, const void *indices, void *rows, Find find) {
+  char *out = static_cast<char *>(rows);
+  for (int64_t i = 0; i < table.count; ++i, out += table.rowBytes) {
+    const int64_t row = indexOf(plan, indices, i);
+    if (row >= 0 && row < table.rows)
+      std::memcpy(out, find(row), static_cast<size_t>(table.rowBytes));
     else
-      std::memset(out, 0, static_cast<size_t>(rowBytes));
+      std::memset(out, 0, static_cast<size_t>(table.rowBytes));
   }
 }
 
-/// A bucket of kind DRT_BUCKET_PULL_ROWS, between tasks: each says which rows its replicas need, once each, and the
-/// owner sends them. Memory follows from the batch, never from the table. Belongs to one thread.
+/// A bucket of kind DRT_BUCKET_PULL_ROWS, between tasks: each says which rows of each table its replicas need, once
+/// each, and their owners send them; two exchanges, however many tables there are. Memory follows from the batch, never
+/// from a table. Belongs to one thread.
 class RowExchange {
 public:
-  /// `data` is read in the owner alone.
-  struct Table {
-    const char *data;
-    int64_t rows, rowBytes;
-  };
-
-  /// Every task calls it, with the requests of its replicas; `owner` is a rank, and replicas[t] how many requests task
-  /// t has at most, the same in every task. Throws as collectives do.
-  void pull(Communicator &communicator, int owner, const Table &table, const drt_bucket &plan,
+  /// Every task calls it, with the requests of its replicas; replicas[t] is how many requests task t has at most, the
+  /// same in every task. Throws as collectives do.
+  void pull(Communicator &communicator, const std::vector<PulledTable> &tables, const drt_bucket &plan,
             const std::vector<int64_t> &replicas, const std::vector<RowRequest> &requests);
 
-  /// A bucket of kind DRT_BUCKET_PUSH_ROWS. Every task calls it, with what its replicas give, which are replicas[t] in
-  /// task t. Tasks that own nothing receive nothing: every owner has the indices of all, and of each row's values only
-  /// the task that owns it.
+  /// A bucket of kind DRT_BUCKET_PUSH_ROWS, in two exchanges as well. Every task calls it, with what its replicas give,
+  /// which are replicas[t] in task t. A task that owns nothing of a table receives nothing of it: every owner has the
+  /// indices of all, and of each row's values only the task that owns it.
   void push(Communicator &communicator, const drt_bucket &plan, const std::vector<int64_t> &replicas,
             const std::vector<RowPush> &pushes);
 
 private:
-  void collect(const Table &table, const drt_bucket &plan, const std::vector<RowRequest> &requests);
+  struct Asked {
+    std::unordered_map<int64_t, int64_t> positions; // among the rows of the table that are asked for, of each
+    size_t begin;                                   // in asked_
+    int64_t received;                               // bytes in front of its rows
+  };
 
-  std::unordered_map<int64_t, int64_t> positions_; // among the rows that are asked for, of each
-  // How many rows, and which, with room for as many as there can be: so nobody need be told the length before. Own, and
-  // in the owner those of all tasks.
+  /// Appends to asked_ which rows of bucket member number `member` the replicas need.
+  void ask(const PulledTable &table, Asked &asked, const drt_bucket &plan, const std::vector<RowRequest> &requests,
+           size_t member);
+  /// Appends to sent_ what a task wants of a table of this one, in `most` words; returns the bytes.
+  int64_t answer(const PulledTable &table, const int64_t *wanted, int64_t most);
+
+  std::vector<Asked> tables_;
+  // A table: how many rows, and which, with room for as many as there can be, so that nobody need be told the length
+  // before. Those for each owner together. Own, and those that all tasks want of this one.
   std::vector<int64_t> asked_, wanted_;
   std::vector<int64_t> to_, from_;
   std::vector<char> sent_, received_, indices_;

@@ -372,20 +372,32 @@ void CpuTask::startBucket(Replica &replica, int32_t index) {
     joint_->started(entryIndex(*replica.entry), index).add(1);
 }
 
-bool CpuTask::pullRows(Replica &replica, int32_t index, const void *indices, void *rows) {
-  replica.pulled = {indices, rows};
+bool CpuTask::pullRows(Replica &replica, int32_t index, RowRequest request) {
+  replica.pulled = request;
   if (communicator_) {
     startBucket(replica, index);
     return waitBucket(replica, index);
   }
   // All is here, and of an evaluation that writes nothing.
   const drt_bucket &plan = replica.entry->buckets[index];
-  const drt_member &member = plan.members[0];
-  const int64_t rowBytes = member.columns * dtypeSize(program_.variables[member.variable].type.dtype);
-  const auto *table = static_cast<const char *>(variables_[member.variable]);
-  takeRows(plan, member.count / member.columns, rowBytes, {indices, rows},
-           [&](int64_t row) { return table + row * rowBytes; });
+  const std::vector<PulledTable> tables = tablesOf(plan);
+  for (size_t i = 0; i < tables.size(); ++i)
+    takeRows(plan, tables[i], request.indices[i], request.rows[i],
+             [&](int64_t row) { return tables[i].data + row * tables[i].rowBytes; });
   return true;
+}
+
+std::vector<PulledTable> CpuTask::tablesOf(const drt_bucket &plan) const {
+  std::vector<PulledTable> tables;
+  for (int32_t i = 0; i < plan.num_members; ++i) {
+    const drt_member &member = plan.members[i];
+    const drt_variable &variable = program_.variables[member.variable];
+    const int64_t last = i + 1 < plan.num_members ? plan.members[i + 1].offset : plan.count;
+    tables.push_back({static_cast<int>(member.owner - 1), static_cast<const char *>(variables_[member.variable]),
+                      member.count / member.columns, member.columns * dtypeSize(variable.type.dtype),
+                      last - member.offset});
+  }
+  return tables;
 }
 
 bool CpuTask::pushRows(Replica &replica, int32_t index, const RowPush &push) {

@@ -99,7 +99,7 @@ public:
   bool barrier(Replica &replica);
   void startBucket(Replica &replica, int32_t bucket);
   /// False where the task failed meanwhile.
-  bool pullRows(Replica &replica, int32_t bucket, const void *indices, void *rows);
+  bool pullRows(Replica &replica, int32_t bucket, RowRequest request);
   bool pushRows(Replica &replica, int32_t bucket, const RowPush &push);
   bool waitBucket(Replica &replica, int32_t bucket);
   /// Whether other tasks have replicas whose memory this one does not reach.
@@ -174,6 +174,7 @@ private:
   void gatherRows(const drt_bucket &plan);
   /// `asks`: whether this task's replicas do; else it only answers.
   void pullRows(const drt_bucket &plan, bool asks);
+  std::vector<PulledTable> tablesOf(const drt_bucket &plan) const;
   void pushRows(const drt_bucket &plan);
   std::vector<int64_t> replicasOfTasks() const;
   Layout findLayout();

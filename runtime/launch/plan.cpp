@@ -192,15 +192,30 @@ std::string wayText(const drt_program &program, const drt_bucket &bucket) {
   return text + (bucket.kind == DRT_BUCKET_REDUCE_SCATTER ? ", a share each" : algorithmText(program, bucket));
 }
 
+// Of a bucket of rows that are pushed: whether another table begins with the member.
+bool isFirstShard(const drt_bucket &bucket, int32_t member) {
+  return member == 0 || bucket.members[member].variable != bucket.members[member - 1].variable;
+}
+
 // Of a replica; of rows that are pulled all, which are fewer where some are equal; of those that are pushed each goes
 // to one task.
 int64_t bytesOf(const drt_program &program, const drt_bucket &bucket) {
-  if (bucket.kind == DRT_BUCKET_PUSH_ROWS)
-    return bucket.count * (dtypeSize(bucket.dtype) + bucket.members[0].columns);
+  if (bucket.kind == DRT_BUCKET_PUSH_ROWS) {
+    int64_t bytes = bucket.count * dtypeSize(bucket.dtype);
+    for (int32_t i = 0; i < bucket.num_members; ++i)
+      if (isFirstShard(bucket, i))
+        bytes += bucket.members[i].kept * bucket.members[i].columns;
+    return bytes;
+  }
   if (bucket.kind != DRT_BUCKET_PULL_ROWS)
     return bucket.count * dtypeSize(bucket.dtype);
-  const drt_member &table = bucket.members[0];
-  return bucket.count * table.columns * dtypeSize(program.variables[table.variable].type.dtype);
+  int64_t bytes = 0;
+  for (int32_t i = 0; i < bucket.num_members; ++i) {
+    const drt_member &table = bucket.members[i];
+    const int64_t last = i + 1 < bucket.num_members ? bucket.members[i + 1].offset : bucket.count;
+    bytes += (last - table.offset) * table.columns * dtypeSize(program.variables[table.variable].type.dtype);
+  }
+  return bytes;
 }
 
 // What compressors keep from step to step, a replica.
@@ -224,8 +239,9 @@ std::string bucketsText(const drt_program &program, const drt_entry &entry) {
     const drt_bucket &bucket = entry.buckets[i];
     std::string members;
     // Shards of one table have its name.
-    for (int32_t m = 0; m < (bucket.kind == DRT_BUCKET_PUSH_ROWS ? 1 : bucket.num_members); ++m)
-      members += (m ? ", " : "") + std::string(bucket.members[m].name);
+    for (int32_t m = 0; m < bucket.num_members; ++m)
+      if (bucket.kind != DRT_BUCKET_PUSH_ROWS || isFirstShard(bucket, m))
+        members += (m ? ", " : "") + std::string(bucket.members[m].name);
     const bool isOfVariables =
         bucket.kind == DRT_BUCKET_GATHER || bucket.kind == DRT_BUCKET_PULL_ROWS || bucket.kind == DRT_BUCKET_PUSH_ROWS;
     table.add({bucket.name, wayText(program, bucket), isOfVariables ? "" : dtypeName(bucket.dtype),
@@ -359,6 +375,15 @@ static int64_t copyBytes(const drt_program &program) {
   return most;
 }
 
+// Of a replica: what matmuls and convolutions of a core pack operands into and add results up in, as they need it. No
+// more than what is packed, and else about so much, by the peaks of the models in docs/benchmarks.md.
+static int64_t workSpaceBytes(const drt_program &program) {
+  constexpr int64_t ofCore = int64_t{2} << 20;
+  if (program.num_primitives == 0)
+    return 0;
+  return std::min(ofCore, program.arena_bytes) * std::max(1, program.cores_per_replica);
+}
+
 static std::string taskMemoryText(const drt_program &program, const Options *options) {
   std::map<int64_t, std::string> holders; // tasks by what they hold
   int64_t replicas = 0;                   // of one task, at most
@@ -380,8 +405,11 @@ static std::string taskMemoryText(const drt_program &program, const Options *opt
   if (copy > 0)
     out += "  checkpoint " + bytesText(copy) + ", a copy while it is written\n";
   out += errorsText(program);
+  const int64_t work = workSpaceBytes(program);
+  if (work > 0)
+    out += "  work space " + bytesText(work) + " a replica, about\n";
   const int64_t all =
-      code + holders.rbegin()->first + replicas * (program.arena_bytes + errorBytes(program)) + data + copy;
+      code + holders.rbegin()->first + replicas * (program.arena_bytes + errorBytes(program) + work) + data + copy;
   return out + "  in all     " + bytesText(all) + " at most" + (data > 0 ? "" : ", and the data") + "\n";
 }
 

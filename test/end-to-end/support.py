@@ -254,9 +254,9 @@ def check_programs(check, make_program, count):
 
 
 def commit():
-    """What is checked out, or nothing where that is no repository."""
+    """The last commit that changed more than documentation, or nothing where this is no repository."""
     try:
-        return run(["git", "-C", ROOT, "rev-parse", "HEAD"]).stdout.strip()
+        return run(["git", "-C", ROOT, "log", "-1", "--format=%H", "--", ".", ":!docs", ":!*.md"]).stdout.strip()
     except OSError:
         return ""
 

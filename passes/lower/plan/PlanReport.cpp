@@ -47,6 +47,14 @@ void collectVariables(Attribute attribute, SmallVectorImpl<StringRef> &names) {
       collectVariables(member, names);
 }
 
+/// Whether one of a table's shards, three numbers each, is the task's.
+bool ownsShard(DenseI64ArrayAttr shards, int64_t task) {
+  for (int64_t i = 2; i < shards.size(); i += 3)
+    if (shards[i] == task)
+      return true;
+  return false;
+}
+
 struct Bucket {
   drt::AllReduceStartOp reduce; // one of these
   drt::GatherStartOp gather;
@@ -62,10 +70,11 @@ struct Bucket {
     else if (gather)
       owners.append(llvm::to_vector(gather.getOwners().value_or(ArrayRef<int64_t>())));
     else if (pull)
-      owners.push_back(pull.getOwner());
+      owners.append(llvm::to_vector(pull.getOwners()));
     else if (push)
-      for (size_t i = 2; i < push.getShards().size(); i += 3)
-        owners.push_back(push.getShards()[i]);
+      for (auto shards : push.getShards().getAsRange<DenseI64ArrayAttr>())
+        for (int64_t i = 2; i < shards.size(); i += 3)
+          owners.push_back(shards[i]);
   }
 
   explicit operator bool() { return reduce || gather || pull || push; }
@@ -293,20 +302,26 @@ private:
         members.push_back({name.getValue(), getTensorBytes(type), type.getElementType()});
       }
     } else if (bucket.pull) {
-      auto type = cast<RankedTensorType>(bucket.pull.getRows().getType());
-      members.push_back({bucket.pull.getVariable(), getTensorBytes(type), type.getElementType()});
+      for (auto [variable, rows] :
+           llvm::zip(bucket.pull.getVariables().getAsRange<FlatSymbolRefAttr>(), bucket.pull.getRows())) {
+        auto type = cast<RankedTensorType>(rows.getType());
+        members.push_back({variable.getValue(), getTensorBytes(type), type.getElementType()});
+      }
     } else if (bucket.push) {
       // Which rows a batch has nobody knows before: as if each were as often there.
-      ArrayRef<int64_t> shards = bucket.push.getShards();
-      int64_t rows = 0;
-      for (size_t i = 1; i < shards.size(); i += 3)
-        rows += shards[i];
-      auto type = cast<RankedTensorType>(bucket.push.getValues().getType());
-      for (size_t i = 1; i < shards.size(); i += 3)
-        members.push_back({bucket.push.getName(),
-                           static_cast<int64_t>(static_cast<double>(getTensorBytes(type)) *
-                                                static_cast<double>(shards[i]) / static_cast<double>(rows)),
-                           type.getElementType()});
+      for (auto [name, shards, values] :
+           llvm::zip(bucket.push.getNames().getAsRange<StringAttr>(),
+                     bucket.push.getShards().getAsRange<DenseI64ArrayAttr>(), bucket.push.getValues())) {
+        int64_t rows = 0;
+        for (int64_t i = 1; i < shards.size(); i += 3)
+          rows += shards[i];
+        auto type = cast<RankedTensorType>(values.getType());
+        for (int64_t i = 1; i < shards.size(); i += 3)
+          members.push_back({name.getValue(),
+                             static_cast<int64_t>(static_cast<double>(getTensorBytes(type)) *
+                                                  static_cast<double>(shards[i]) / static_cast<double>(rows)),
+                             type.getElementType()});
+      }
     } else {
       for (auto symbol : bucket.gather.getVariables().getAsRange<FlatSymbolRefAttr>()) {
         drt::VariableOp variable = variables[numbers.lookup(symbol.getValue())];
@@ -403,8 +418,10 @@ private:
       for (int64_t to = 0; to < n; ++to) {
         int64_t bytes = 0;
         for (auto [i, member] : llvm::enumerate(members)) {
-          if (bucket.pull)
-            bytes += bucket.owners[i] == from ? member.bytes * tasks[to].numReplicas : 0;
+          if (bucket.pull) // Who asks an owner for rows tells it which.
+            bytes += bucket.owners[i] == from ? member.bytes * tasks[to].numReplicas
+                     : bucket.owners[i] == to ? 8 * countElements(bucket.pull.getIndices()[i]) * tasks[from].numReplicas
+                                              : 0;
           else if (bucket.push)
             bytes += bucket.owners[i] == to ? member.bytes * tasks[from].numReplicas : 0;
           else if (!bucket.owners.empty())
@@ -414,13 +431,12 @@ private:
           else // A share of each member for every replica.
             bytes += member.bytes * tasks[bucket.reduce ? to : from].numReplicas / replicas;
         }
-        // Which rows they are: each task asks an owner for them, and every owner is told those that are pushed.
-        auto indices = [](Value value) { return getTensorBytes(cast<RankedTensorType>(value.getType())); };
-        if (bucket.pull && bucket.owners.front() == to)
-          bytes +=
-              8 * tasks[from].numReplicas * cast<RankedTensorType>(bucket.pull.getIndices().getType()).getNumElements();
-        if (bucket.push && llvm::is_contained(bucket.owners, to))
-          bytes += tasks[from].numReplicas * indices(bucket.push.getIndices());
+        // Every owner of a table is told all of its indices that are pushed.
+        if (bucket.push)
+          for (auto [shards, indices] :
+               llvm::zip(bucket.push.getShards().getAsRange<DenseI64ArrayAttr>(), bucket.push.getIndices()))
+            if (ownsShard(shards, to))
+              bytes += tasks[from].numReplicas * getTensorBytes(cast<RankedTensorType>(indices.getType()));
         writeMessage(bucket, from, to, bytes);
       }
   }

@@ -53,9 +53,11 @@ LogicalResult PlanBuilder::pullRows(dist::PullRowsOp node) {
       return s.cast(x[0], indexType.getElementType());
     });
   }
-  auto pulled = drt::PullRowsOp::create(builder, node.getLoc(), *type, table.getSymName(), indices, *table.getOwner(),
+  auto pulled = drt::PullRowsOp::create(builder, node.getLoc(), TypeRange(*type),
+                                        builder.getArrayAttr(FlatSymbolRefAttr::get(table.getSymNameAttr())), indices,
+                                        builder.getDenseI64ArrayAttr(static_cast<int64_t>(*table.getOwner())),
                                         startedBuckets++, DenseI64ArrayAttr());
-  set(node.getRows(), pulled.getRows());
+  set(node.getRows(), pulled.getRows().front());
   return success();
 }
 
@@ -85,10 +87,12 @@ LogicalResult PlanBuilder::gatherSlices(dist::AllGatherSlicesOp node) {
       rows = std::max(rows, (*node.getShards())[i] + (*node.getShards())[i + 1]);
     if (failed(checkIndices(node, 0, rows)))
       return failure();
-    auto push = drt::PushRowsOp::create(builder, node.getLoc(), *indices, *values, get(node.getIndices()), scaled,
-                                        node.getVariable(), *node.getShards(), startedBuckets++, DenseI64ArrayAttr());
-    set(node.getAllIndices(), push.getAllIndices());
-    set(node.getAllValues(), push.getAllValues());
+    auto push = drt::PushRowsOp::create(builder, node.getLoc(), TypeRange(*indices), TypeRange(*values),
+                                        get(node.getIndices()), scaled, builder.getStrArrayAttr(node.getVariable()),
+                                        builder.getArrayAttr(builder.getDenseI64ArrayAttr(*node.getShards())),
+                                        startedBuckets++, DenseI64ArrayAttr());
+    set(node.getAllIndices(), push.getAllIndices().front());
+    set(node.getAllValues(), push.getAllValues().front());
     return success();
   }
   ArrayAttr names = builder.getStrArrayAttr(node.getVariable());

@@ -100,29 +100,41 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
   return success();
 }
 
+/// Operands, then results.
+static SmallVector<Value> allTensors(Operation *op) {
+  SmallVector<Value> tensors(op->getOperands());
+  llvm::append_range(tensors, op->getResults());
+  return tensors;
+}
+
 LogicalResult EntryConverter::convertPushRows(drt::PushRowsOp op) {
   if (op.getBucket() != tables.buckets.size())
     return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
                                             << "; buckets are numbered in the order in which they start";
   ConstantTables &constants = program.tables;
-  const int64_t count = countElements(op.getIndices());
-  const int64_t rowBytes = getTensorBytes(cast<RankedTensorType>(op.getValues().getType())) / count;
+  int64_t count = 0;
   SmallVector<Attribute> members;
-  for (size_t i = 0; i < op.getShards().size(); i += 3)
-    members.push_back(
-        constants.structure({constants.string(op.getName()), constants.i64(op.getShards()[i]),
-                             constants.i64(op.getShards()[i + 1]), constants.i64(rowBytes), constants.i64(0),
-                             constants.i64(op.getShards()[i + 2] + 1), constants.i64(0), constants.i64(-1)}));
+  for (auto [number, name, shards, indices, values] :
+       llvm::enumerate(op.getNames().getAsRange<StringAttr>(), op.getShards().getAsRange<DenseI64ArrayAttr>(),
+                       op.getIndices(), op.getValues())) {
+    const int64_t given = countElements(indices);
+    const int64_t rowBytes = getTensorBytes(cast<RankedTensorType>(values.getType())) / given;
+    for (int64_t i = 0; i < shards.size(); i += 3)
+      members.push_back(
+          constants.structure({constants.string(name.getValue()), constants.i64(shards[i]),
+                               constants.i64(shards[i + 1]), constants.i64(rowBytes), constants.i64(given),
+                               constants.i64(shards[i + 2] + 1), constants.i64(0), constants.i64(number)}));
+    count += given;
+  }
   std::string name = "push " + std::to_string(op.getBucket());
   std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
-  tables.buckets.push_back(
-      constants.structure({constants.string(name), constants.i32(DRT_BUCKET_PUSH_ROWS),
-                           constants.i32(getDtype(getElementType(op.getIndices()))), constants.i32(DRT_REDUCE_SUM),
-                           constants.i64(0), constants.i64(count), constants.i32(members.size()),
-                           constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
-                           constants.i32(DRT_ALL_REDUCE_AUTO), constants.i32(0)}));
-  callRuntime("drt_push_rows", {number32(op.getBucket()), address(op.getIndices()), address(op.getValues()),
-                                address(op.getAllIndices()), address(op.getAllValues())});
+  tables.buckets.push_back(constants.structure(
+      {constants.string(name), constants.i32(DRT_BUCKET_PUSH_ROWS),
+       constants.i32(getDtype(getElementType(op.getIndices().front()))), constants.i32(DRT_REDUCE_SUM),
+       constants.i64(0), constants.i64(count), constants.i32(members.size()),
+       constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
+       constants.i32(DRT_ALL_REDUCE_AUTO), constants.i32(0)}));
+  callRuntime("drt_push_rows", {number32(op.getBucket()), storeAddresses(addressesOf(allTensors(op)))});
   return success();
 }
 
@@ -130,24 +142,30 @@ LogicalResult EntryConverter::convertPullRows(drt::PullRowsOp op) {
   if (op.getBucket() != tables.buckets.size())
     return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
                                             << "; buckets are numbered in the order in which they start";
-  if (!program.variables.contains(op.getVariable()))
-    return op.emitOpError("takes rows of ") << op.getVariableAttr() << ", which is no variable of the program";
   ConstantTables &constants = program.tables;
-  auto table = cast<RankedTensorType>(program.symbols.lookup<drt::VariableOp>(op.getVariable()).getType());
-  const int64_t row = ShapedType::getNumElements(table.getShape().drop_front());
-  Attribute member =
-      constants.structure({constants.string(op.getVariable()), constants.i64(0), constants.i64(table.getNumElements()),
-                           constants.i64(row), constants.i64(0), constants.i64(op.getOwner() + 1), constants.i64(0),
-                           constants.i64(program.variables.at(op.getVariable()))});
+  SmallVector<Attribute> members;
+  int64_t count = 0; // indices so far
+  for (auto [symbol, indices, owner] :
+       llvm::zip(op.getVariables().getAsRange<FlatSymbolRefAttr>(), op.getIndices(), op.getOwners())) {
+    StringRef variable = symbol.getValue();
+    if (!program.variables.contains(variable))
+      return op.emitOpError("takes rows of ") << symbol << ", which is no variable of the program";
+    auto table = cast<RankedTensorType>(program.symbols.lookup<drt::VariableOp>(variable).getType());
+    const int64_t row = ShapedType::getNumElements(table.getShape().drop_front());
+    members.push_back(constants.structure(
+        {constants.string(variable), constants.i64(count), constants.i64(table.getNumElements()), constants.i64(row),
+         constants.i64(0), constants.i64(owner + 1), constants.i64(0), constants.i64(program.variables.at(variable))}));
+    count += countElements(indices);
+  }
   std::string name = "pull " + std::to_string(op.getBucket());
   std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
-  tables.buckets.push_back(
-      constants.structure({constants.string(name), constants.i32(DRT_BUCKET_PULL_ROWS),
-                           constants.i32(getDtype(getElementType(op.getIndices()))), constants.i32(DRT_REDUCE_SUM),
-                           constants.i64(0), constants.i64(countElements(op.getIndices())), constants.i32(1),
-                           constants.array(rows, getRuntimeType<drt_member>(constants), member), constants.null(),
-                           constants.i32(DRT_ALL_REDUCE_AUTO), constants.i32(0)}));
-  callRuntime("drt_pull_rows", {number32(op.getBucket()), address(op.getIndices()), address(op.getRows())});
+  tables.buckets.push_back(constants.structure(
+      {constants.string(name), constants.i32(DRT_BUCKET_PULL_ROWS),
+       constants.i32(getDtype(getElementType(op.getIndices().front()))), constants.i32(DRT_REDUCE_SUM),
+       constants.i64(0), constants.i64(count), constants.i32(members.size()),
+       constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
+       constants.i32(DRT_ALL_REDUCE_AUTO), constants.i32(0)}));
+  callRuntime("drt_pull_rows", {number32(op.getBucket()), storeAddresses(addressesOf(allTensors(op)))});
   return success();
 }
 

@@ -202,12 +202,14 @@ enum {
   // elements; behind it, aligned to 64 bytes, is room for those of all replicas.
   DRT_BUCKET_GATHER_ROWS = 3,
   DRT_BUCKET_GATHER = 2, // shares of variables that the tasks have updated; no gradients
-  // Rows of a variable that one task holds, its owner, for replicas of all tasks (drt_pull_rows): the bucket has the
-  // `count` indices of a replica, `dtype`; its one member is the variable, in rows of `columns` elements.
+  // Rows of variables that one task holds each, its owner, for replicas of all tasks (drt_pull_rows): the bucket has
+  // the `count` indices of a replica, `dtype`; each member is a variable of `count` elements, in rows of `columns`, and
+  // its indices are those from `offset` on, up to the next member's.
   DRT_BUCKET_PULL_ROWS = 4,
   // Rows of all replicas go to the tasks that own them (drt_push_rows): the bucket has the `count` indices of a
   // replica, `dtype`; each member is a shard, `count` rows from row `offset` on, of `owner`, and its `columns` are the
-  // bytes of a row of values.
+  // bytes of a row of values. `variable` numbers its table among the bucket's, in whose order members are, and `kept`
+  // is how many of the indices are that table's.
   DRT_BUCKET_PUSH_ROWS = 5
 };
 
@@ -787,17 +789,17 @@ void drt_sparse_update(drt_replica *, const drt_sparse_update_desc *, const void
 // Joins the replicas of the task: what each wrote before is visible to all after.
 void drt_barrier(drt_replica *);
 
-// Rows of a variable that one task alone holds, whichever replica asks for them: starts the bucket,
-// DRT_BUCKET_PULL_ROWS, with the replica's indices, and returns when `rows` holds a row for each. An index that names
-// no row gives zeros. Joins the replicas of the task as drt_barrier does. A row that a task's replicas name several
-// times comes once.
-void drt_pull_rows(drt_replica *, int32_t bucket, const void *indices, void *rows);
+// Rows of variables that one task alone holds each, whichever replica asks for them: starts the bucket,
+// DRT_BUCKET_PULL_ROWS, with the replica's indices, and returns when there is a row for each. `tensors` are the indices
+// of each member, then the rows of each. An index that names no row gives zeros. Joins the replicas of the task as
+// drt_barrier does. A row that a task's replicas name several times comes once.
+void drt_pull_rows(drt_replica *, int32_t bucket, void *const *tensors);
 
-// Rows of a sparse gradient, of all replicas in their order: starts the bucket, DRT_BUCKET_PUSH_ROWS, with the
-// replica's indices and rows, and returns when `all_indices` and `all_values` hold those of the shards that its task
-// owns. The places of others have the index -1, and zeros. Joins the replicas of the task as drt_barrier does.
-void drt_push_rows(drt_replica *, int32_t bucket, const void *indices, const void *values, void *all_indices,
-                   void *all_values);
+// Rows of sparse gradients, of all replicas in their order: starts the bucket, DRT_BUCKET_PUSH_ROWS, with the replica's
+// indices and rows, and returns when all replicas' are there, of the shards that its task owns. The places of others
+// have the index -1, and zeros. `tensors` are the indices of each table, the rows of each, the indices of all replicas
+// of each, and the rows of all replicas of each. Joins the replicas of the task as drt_barrier does.
+void drt_push_rows(drt_replica *, int32_t bucket, void *const *tensors);
 
 // ---- Parameter servers --------------------------------------------------------------------
 // Arrays are in the order of program->servers' tables, read before the call returns. In the entry "step", once each and

@@ -573,3 +573,20 @@ drt.entry "step" {
   // expected-error @below {{'drt.matmul_add' op}}
   %0 = drt.matmul_add %x, %w, %r : (tensor<8x4xf32>, tensor<3x2xf32>, tensor<8x2xf32>) -> tensor<8x2xf32>
 }
+
+// -----
+
+drt.entry "step" {
+  %i = drt.feed {batched, name = "i"} : () -> tensor<4xi32>
+  // expected-error @+1 {{has 2 variables, 1 tensors of indices, 1 owners and 1 results; they are equally many}}
+  %rows = drt.pull_rows [@s, @t][%i] from [0] bucket 0 : (tensor<4xi32>) -> tensor<4x4xf32>
+}
+
+// -----
+
+drt.entry "step" {
+  %i = drt.feed {batched, name = "i"} : () -> tensor<4xi32>
+  %j = drt.feed {batched, name = "j"} : () -> tensor<4xi64>
+  // expected-error @+1 {{has indices 'tensor<4xi64>'; they are all of 32 or all of 64 bits}}
+  %rows:2 = drt.pull_rows [@s, @t][%i, %j] from [0, 1] bucket 0 : (tensor<4xi32>, tensor<4xi64>) -> (tensor<4x4xf32>, tensor<4x4xf32>)
+}

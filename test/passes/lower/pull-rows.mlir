@@ -6,7 +6,7 @@ drt.program "g.meta" strategy "PS" target "cpu" batch 8 tasks [#drt.task<"worker
 dfg.variable @w : tensor<10x2xf32> {dist.place = #dist.place<"worker" 1>, trainable}
 // CHECK-LABEL: drt.entry "step"
 // CHECK: %[[IDS:.*]] = drt.feed
-// CHECK: %[[ROWS:.*]] = drt.pull_rows @w[%[[IDS]]] from 1 bucket 0 : (tensor<4xi32>) -> tensor<4x2xf32>
+// CHECK: %[[ROWS:.*]] = drt.pull_rows {{\[}}@w{{\]}}[%[[IDS]]] from [1] bucket 0 : (tensor<4xi32>) -> tensor<4x2xf32>
 // CHECK: drt.sparse_update %[[IDS]], %[[ROWS]] {{.*}}owner = 1 : i64, variables = [@w]
 dfg.func @step() attributes {dfg.fetches = [], dfg.entry = "step"} {
   %w = dfg.var_handle @w : !dfg.ref<tensor<10x2xf32>> loc("w")

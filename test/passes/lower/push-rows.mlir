@@ -8,7 +8,7 @@ dfg.variable @w : tensor<10x2xf32> {dist.place = #dist.place<"worker" 1>, traina
 // CHECK: %[[IDS:.*]] = drt.feed {{.*}}"ids"
 // CHECK: %[[ROWS:.*]] = drt.feed {{.*}}"rows"
 // CHECK: drt.check_indices %[[IDS]] {{.*}}sizes = array<i64: 10>
-// CHECK: %[[I:.*]], %[[V:.*]] = drt.push_rows %[[IDS]], %[[ROWS]] of "w" to [0, 10, 1] bucket 0 : (tensor<4xi32>, tensor<4x2xf32>) -> (tensor<8xi32>, tensor<8x2xf32>)
+// CHECK: %[[I:.*]], %[[V:.*]] = drt.push_rows {{\[}}%[[IDS]]{{\]}}, [%[[ROWS]]{{\]}} of ["w"] to [array<i64: 0, 10, 1>] bucket 0 : (tensor<4xi32>, tensor<4x2xf32>) -> (tensor<8xi32>, tensor<8x2xf32>)
 // CHECK: drt.check_indices %[[I]] {{.*}}padded{{.*}}sizes = array<i64: 10>
 // CHECK: drt.sparse_update %[[I]], %[[V]] {{.*}}owner = 1 : i64, variables = [@w]
 dfg.func @step() attributes {dfg.fetches = [], dfg.entry = "step"} {

@@ -383,7 +383,7 @@ drt.program "g.meta" strategy "PS" target "cpu" batch 8 tasks [#drt.task<"worker
 drt.variable @t : tensor<8x4xf32> {owner = 1 : i64}
 drt.entry "everyone_updates" {
   %i = drt.feed {batched, name = "i"} : () -> tensor<4xi32>
-  %rows = drt.pull_rows @t[%i] from 1 bucket 0 {at = array<i64: 0>} : (tensor<4xi32>) -> tensor<4x4xf32>
+  %rows = drt.pull_rows [@t][%i] from [1] bucket 0 {at = array<i64: 0>} : (tensor<4xi32>) -> tensor<4x4xf32>
   // expected-error @+1 {{accesses t in every task, but task 1 alone holds it}}
   drt.sparse_update %i, %rows {depth = 1 : i64, kernel = @add, variables = [@t]} : (tensor<4xi32>, tensor<4x4xf32>) -> ()
 }
@@ -395,5 +395,5 @@ drt.variable @t : tensor<8x4xf32> {owner = 1 : i64}
 drt.entry "from_another" {
   %i = drt.feed {batched, name = "i"} : () -> tensor<4xi32>
   // expected-error @+1 {{pulls rows from task 0, which does not alone hold variable @t}}
-  %rows = drt.pull_rows @t[%i] from 0 bucket 0 {at = array<i64: 0>} : (tensor<4xi32>) -> tensor<4x4xf32>
+  %rows = drt.pull_rows [@t][%i] from [0] bucket 0 {at = array<i64: 0>} : (tensor<4xi32>) -> tensor<4x4xf32>
 }
