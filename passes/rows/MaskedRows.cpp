@@ -7,12 +7,14 @@
 #include "passes/rows/MaskedRows.h"
 #include "dialects/dfg/CheckedOperand.h"
 #include "dialects/dfg/Frames.h"
+#include "dialects/dfg/NodeNames.h"
 #include "dialects/dfg/Numbers.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 #include <cmath>
+#include <functional>
 
 using namespace mlir;
 
@@ -44,10 +46,30 @@ LogicalResult RowMasker::run() {
     if (failed(visit(&op)))
       return failure();
   }
-  for (Operation *op : llvm::reverse(unneeded))
-    if (op->use_empty())
-      op->erase();
+  eraseUnneeded();
   return checkFetches();
+}
+
+/// What no endpoint needs may have run behind it: a constant of a gradient that nothing asked for.
+void RowMasker::eraseUnneeded() {
+  llvm::DenseSet<Attribute> erased;
+  for (Operation *op : llvm::reverse(unneeded))
+    if (op->use_empty()) {
+      if (!needed.contains(op))
+        erased.insert(dfg::getNodeNameAttr(op));
+      op->erase();
+    }
+  auto isErased = [&](Attribute name) { return erased.contains(name); };
+  for (Operation &op : graph.getBody().front()) {
+    ArrayRef<Attribute> control = dfg::getControl(&op);
+    if (llvm::none_of(control, isErased))
+      continue;
+    SmallVector<Attribute> kept = llvm::to_vector(llvm::make_filter_range(control, std::not_fn(isErased)));
+    if (kept.empty())
+      op.removeDiscardableAttr(dfg::kControlAttr);
+    else
+      op.setDiscardableAttr(dfg::kControlAttr, ArrayAttr::get(op.getContext(), kept));
+  }
 }
 
 /// What is fetched has no mask with it.

@@ -129,6 +129,7 @@ private:
   using Builder = dfg::GraphBuilder;
 
   llvm::LogicalResult visit(Operation *op);
+  void eraseUnneeded();
   llvm::LogicalResult checkFetches();
   llvm::LogicalResult refuse(Operation *op, const llvm::Twine &why);
   const MaskedValue *getMasked(Value value) const {

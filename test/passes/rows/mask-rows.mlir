@@ -626,3 +626,28 @@ module @all_places {
     %loss = dfg.sum %own, %zero : (tensor<?xf32>, tensor<i32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// A mean that nothing needs goes; what runs behind it, and is not needed either, stays without that.
+// CHECK-LABEL: @behind_unneeded
+module @behind_unneeded {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
+    %last = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("last")
+    %both = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("both")
+    %first = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("first")
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    %flat = dfg.squeeze %at {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("flat")
+    %rows = dfg.gather_v2 %x, %flat, %first {batch_dims = 0 : i64} : (tensor<?x4xf32>, tensor<?xi64>, tensor<i32>) -> tensor<?x4xf32> loc("rows")
+    // CHECK-NOT: loc("other")
+    %other = dfg.square %rows : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("other")
+    // CHECK: dfg.const dense<2.000000e+00> {{.*}}control = ["x"]{{.*}} loc("two")
+    %two = dfg.const dense<2.0> : tensor<f32> {control = ["other", "x"]} : tensor<f32> loc("two")
+    // CHECK: dfg.const dense<3.000000e+00> : tensor<f32> loc("three")
+    %three = dfg.const dense<3.0> : tensor<f32> {control = ["other"]} : tensor<f32> loc("three")
+    // CHECK: loc("loss")
+    %loss = dfg.mean %rows, %both : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
