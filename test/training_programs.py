@@ -197,6 +197,24 @@ def adversaries(make):
 
 
 @program
+def generator(make):
+    """A generator makes examples of noise that meets no real one; the discriminator is updated first, and judges them again."""
+    g, offset = make.weights("g", FEATURES, FEATURES), make.state("offset", np.zeros(FEATURES, np.float32), trainable=True)
+    d, v = make.weights("d", FEATURES, 5), make.weights("v", 5)
+    noise = tf.random.normal([tf.shape(make.x)[0], FEATURES], seed=5)
+
+    def judge(rows):
+        return tf.linalg.matvec(tf.nn.leaky_relu(rows @ d.read_value()), v.read_value())
+
+    made = tf.tanh(noise @ g + offset)
+    judging = tf.reduce_mean(tf.nn.softplus(-judge(make.x))) + tf.reduce_mean(tf.nn.softplus(judge(made)))
+    first, second = (tf1.train.AdamOptimizer(rate, 0.5, epsilon=1e-3) for rate in (0.01, 0.02))
+    with tf1.control_dependencies([judging, first.minimize(judging, var_list=[d, v])]):
+        making = tf.reduce_mean(tf.nn.softplus(-judge(made)))
+    return judging + making, second.minimize(making, var_list=[g, offset])
+
+
+@program
 def target_network(make):
     """Values of actions, a target that follows hard at every third step and one that follows softly."""
     w, v = make.weights("w", FEATURES, CLASSES), make.state("count", np.int64(0))

@@ -105,6 +105,11 @@ public:
   /// Where the graph fixes its batch: whether `op` multiplies a mean over the batch, or divides it, by the batch's
   /// size, or adds up copies of something whose number may be that.
   bool mayCountRows(mlir::Operation *op) const;
+  /// Where the graph fixes its batch: the nodes that draw as many rows as it has without anything that shows whether
+  /// they are drawn for the examples.
+  llvm::SmallVector<mlir::Operation *> findUnseenDraws(mlir::Block &block) const {
+    return fixed ? fixed.findUnseenDraws(block, shapes) : llvm::SmallVector<mlir::Operation *>();
+  }
   /// Where the graph fixes its batch: a predicate of such numbers alone by which `op` chooses, and which may be another
   /// one of the whole batch; null where there is none.
   mlir::Operation *findDecision(mlir::Operation *op) const;

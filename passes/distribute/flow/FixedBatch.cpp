@@ -12,6 +12,7 @@
 #include "passes/distribute/flow/AlikeRows.h"
 #include "passes/distribute/flow/BatchAxis.h"
 #include "passes/distribute/flow/TermCounts.h"
+#include "llvm/ADT/SetVector.h"
 #include <cmath>
 
 using namespace mlir;
@@ -219,6 +220,50 @@ bool FixedBatch::isRowsOfReshape(Value value, const dfg::ShapeContext &shapes) c
   auto isMultiple = [&](dfg::Dim dim) { return dim.isConstant() && dim.getConstant() % size == 0; };
   return sizes && !sizes->empty() && llvm::all_of(*sizes, [](dfg::Dim dim) { return dim.isConstant(); }) &&
          isMultiple(sizes->front()) && llvm::none_of(ArrayRef(*sizes).drop_front(), isMultiple);
+}
+
+SmallVector<Operation *> FixedBatch::findUnseenDraws(Block &block, const dfg::ShapeContext &shapes) const {
+  auto countRows = [&](Value value) -> int64_t {
+    auto sizes = shapes.getShape(value);
+    if (!sizes || sizes->empty() || !sizes->front().isConstant())
+      return 0;
+    const int64_t count = sizes->front().getConstant();
+    // Any number is a multiple of one row.
+    return count % size || (size == 1 && count != 1) ? 0 : count;
+  };
+  llvm::SetVector<Operation *> unseen;
+  llvm::DenseMap<Value, SmallVector<Operation *, 2>> drawnFor; // the draws that the rows of a value are made of
+  for (Operation &op : block) {
+    if (drawsRows(&op) && !makesRows(&op) && countRows(op.getResult(0)) > 0) {
+      unseen.insert(&op);
+      drawnFor[op.getResult(0)] = {&op};
+      continue;
+    }
+    llvm::SetVector<Operation *> draws;
+    int64_t count = 0;
+    const SmallVector<unsigned> rowOperands = getRowOperands(&op);
+    for (unsigned operand : rowOperands)
+      if (auto it = drawnFor.find(op.getOperand(operand)); it != drawnFor.end()) {
+        draws.insert_range(it->second);
+        count = countRows(op.getOperand(operand));
+      }
+    // Something else that has these rows, as a variable or its gradient.
+    const bool meetsOthers = isElementwise(&op) && llvm::any_of(op.getOperands(), [&](Value operand) {
+                               return countRows(operand) == count && !drawnFor.contains(operand) &&
+                                      !isOfConstants(operand) && !isAlikeAlong(operand, 0, shapes);
+                             });
+    if (!draws.empty() && meetsOthers)
+      for (Operation *draw : draws)
+        unseen.remove(draw);
+    else if (!draws.empty() && op.getNumResults() > 0 && countRows(op.getResult(0)) == count)
+      drawnFor[op.getResult(0)].assign(draws.begin(), draws.end());
+    // A random matrix by which features are multiplied: its rows are features.
+    if (auto matmul = llvm::dyn_cast<dfg::MatMulOp>(op); matmul && !matmul.getTransposeA() && !matmul.getTransposeB())
+      if (auto it = drawnFor.find(op.getOperand(1)); it != drawnFor.end())
+        for (Operation *draw : it->second)
+          unseen.remove(draw);
+  }
+  return unseen.takeVector();
 }
 
 void FixedBatch::noteSummedRows(Value divisor, const dfg::ShapeContext &shapes) {

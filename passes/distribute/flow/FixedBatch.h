@@ -25,6 +25,7 @@
 #include "dialects/dfg/NumberRange.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SmallVector.h"
 
 namespace distc {
 
@@ -75,6 +76,11 @@ public:
   /// The power of N by which the constant that `value` is is larger of the whole batch: what counts in one place is the
   /// same number in others. None where it is computed of such a one, and not known to be a power of it.
   std::optional<int> getScale(mlir::Value value) const;
+  /// The nodes of `block` that draw numbers with as many rows as the batch has, or a multiple of it, without having
+  /// been seen to make the batch's rows or to be of something else: of a variable of that size that they are combined
+  /// with, element by element, or of features that a matmul adds up.
+  llvm::SmallVector<mlir::Operation *> findUnseenDraws(mlir::Block &block, const dfg::ShapeContext &shapes) const;
+
   /// Notes that `divisor` counts terms of `sum`, if it is the batch's size, or that times sizes of other axes along
   /// which it is a sum, and these alone give no such number; of a factor that it is one by such a number.
   void noteCount(mlir::Value sum, mlir::Value divisor, AxisOf axisOf);

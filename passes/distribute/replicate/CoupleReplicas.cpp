@@ -785,6 +785,15 @@ private:
     if (flow.getFixedBatch())
       if (Operation *decided = findFixedDecision(graph, flow.getFixedBatch(), isNeeded))
         return refuseDecision(decided->getLoc(), dfg::getNodeName(decided), flow);
+    for (Operation *draw : flow.findUnseenDraws(graph.getBody().front()))
+      if (isNeeded(draw))
+        return draw->emitError()
+               << "node '" << dfg::getNodeName(draw)
+               << "' draws as many rows of random numbers as the batch has, which the graph fixes to the "
+               << flow.getFixedBatch()
+               << " rows of each replica, and nothing shows whether it draws them for the examples: for those of all "
+                  "replicas there are more; leave the placeholders' first size open (None) and take it of tf.shape, "
+                  "give the graph's number as --batch, or say coupling=replica in the strategy";
     for (Operation &op : graph.getBody().front()) {
       if (isNeeded(&op) && flow.findDecision(&op))
         return refuseDecision(op.getLoc(), dfg::getNodeName(&op), flow);

@@ -248,3 +248,32 @@ module attributes {dist.strategy = #dist.strategy<"">} {
     dfg.apply_gradient_descent %h, %rate#2, %mean : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("step")
   }
 }
+
+// -----
+
+// Noise that a generator makes examples of: it meets no example, and its mean over 8 rows is not the one over all replicas' rows. What is drawn for a variable of as many
+// rows, or is a matrix that features are multiplied by, is none of the batch's.
+module attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<8x3xf32> {trainable}
+  dfg.graph attributes {train_op = "step", fetches = ["scores:0"]} {
+    %x = dfg.placeholder : () -> tensor<8x8xf32> loc("x")
+    %both = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    %shape = dfg.const dense<[8, 3]> : tensor<2xi32> : tensor<2xi32>
+    %rate = dfg.const dense<0.1> : tensor<f32> : tensor<f32>
+    %v = dfg.var_handle @w : !dfg.ref<tensor<8x3xf32>> loc("v")
+    %w = dfg.read_variable %v : (!dfg.ref<tensor<8x3xf32>>) -> tensor<8x3xf32> loc("w")
+    %noise = dfg.random_standard_normal %shape {seed = 1 : i64, seed2 = 2 : i64} : (tensor<2xi32>) -> tensor<8x3xf32> loc("noise")
+    %scaled = dfg.mul %noise, %rate : (tensor<8x3xf32>, tensor<f32>) -> tensor<8x3xf32> loc("scaled")
+    %near = dfg.add_v2 %w, %scaled : (tensor<8x3xf32>, tensor<8x3xf32>) -> tensor<8x3xf32> loc("near")
+    %matrix = dfg.random_standard_normal %shape {seed = 1 : i64, seed2 = 3 : i64} : (tensor<2xi32>) -> tensor<8x3xf32> loc("matrix")
+    %projected = dfg.mat_mul %x, %matrix : (tensor<8x8xf32>, tensor<8x3xf32>) -> tensor<8x3xf32> loc("projected")
+    %real = dfg.mean %projected, %both : (tensor<8x3xf32>, tensor<2xi32>) -> tensor<f32> loc("real")
+    // expected-error@unknown {{node 'latent' draws as many rows of random numbers as the batch has, which the graph fixes to the 8 rows of each replica, and nothing shows whether it draws them for the examples: for those of all replicas there are more; leave the placeholders' first size open (None) and take it of tf.shape, give the graph's number as --batch, or say coupling=replica in the strategy}}
+    %latent = dfg.random_standard_normal %shape {seed = 1 : i64, seed2 = 4 : i64} : (tensor<2xi32>) -> tensor<8x3xf32> loc("latent")
+    %made = dfg.tanh %latent : (tensor<8x3xf32>) -> tensor<8x3xf32> loc("made")
+    %fake = dfg.mean %made, %both : (tensor<8x3xf32>, tensor<2xi32>) -> tensor<f32> loc("fake")
+    %scores = dfg.sub %real, %fake : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("scores")
+    dfg.apply_gradient_descent %v, %scores, %near : (!dfg.ref<tensor<8x3xf32>>, tensor<f32>, tensor<8x3xf32>) -> () loc("step")
+  }
+}
