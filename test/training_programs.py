@@ -1241,6 +1241,28 @@ def halves_in_turn(make):
 
 
 @program
+def micro_batches(make):
+    """Gradients of two examples after the other, added up by a loop that only the batch's size ends."""
+    w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)
+
+    def step(x, y, *_):
+        count = tf.shape(x)[0] // 2
+
+        def body(i, by_w, by_v, total):
+            part = slice(2 * i, 2 * (i + 1))
+            with tf.GradientTape() as tape:
+                loss = mean_square(w, v, x[part], y[part])
+            more = tape.gradient(loss, [w, v])
+            return i + 1, by_w + more[0], by_v + more[1], total + loss
+        sums = tf.while_loop(lambda i, *_: i < count, body, (0, tf.zeros_like(w), tf.zeros_like(v), 0.0))[1:]
+        by_w, by_v, loss = (total / tf.cast(count, tf.float32) for total in sums)
+        w.assign_sub(0.1 * by_w)
+        v.assign_sub(0.1 * by_v)
+        return loss
+    return make.step(step)
+
+
+@program
 def graph_attention(make):
     """Nodes of one graph attend to those they have an edge to, which a sparse matrix has; the batch asks for some of them."""
     table, near, far, v = make.weights("table", IDS, 4), make.weights("near", 4), make.weights("far", 4), make.weights("v", 4)

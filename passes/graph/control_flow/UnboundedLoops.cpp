@@ -170,12 +170,16 @@ LogicalResult StraightLine::makeRegion(Block &block, ArrayRef<unsigned> carried,
 }
 
 LogicalResult StraightLine::moveReads(const Loop &loop, dfg::WhileOp op) {
-  SmallVector<Operation *> reads;
+  SmallVector<Operation *> reads, groups;
   Operation *effect = nullptr;
   op->walk([&](Operation *inner) {
     if (inner == op || isMemoryEffectFree(inner))
       return;
-    if (llvm::isa<dfg::ReadVariableOp>(inner) && !op->isAncestor(inner->getOperand(0).getParentRegion()->getParentOp()))
+    // What only keeps others in order: of values there is none.
+    if (llvm::isa<dfg::GroupOp>(inner))
+      groups.push_back(inner);
+    else if (llvm::isa<dfg::ReadVariableOp>(inner) &&
+             !op->isAncestor(inner->getOperand(0).getParentRegion()->getParentOp()))
       reads.push_back(inner);
     else
       effect = inner;
@@ -189,6 +193,19 @@ LogicalResult StraightLine::moveReads(const Loop &loop, dfg::WhileOp op) {
   for (Operation *read : reads) {
     read->moveBefore(op);
     read->removeAttr(dfg::kControlAttr);
+  }
+  if (groups.empty())
+    return success();
+  op->walk([&](Operation *inner) {
+    if (inner != op)
+      inner->removeDiscardableAttr(dfg::kControlAttr);
+  });
+  for (Operation *group : groups) {
+    // Who waits for it waits for nothing.
+    if (StringAttr name = dfg::getNodeNameAttr(group))
+      top.replacements[name.getValue()];
+    llvm::erase(made, group);
+    group->erase();
   }
   return success();
 }

@@ -92,3 +92,33 @@ dfg.graph attributes {loss = "loss"} {
   %w:2 = dfg.opaque "While"(%x, %zero) {tf = {cond = #dfg.func<@above, {}>, body = #dfg.func<@next, {}>}} : (tensor<f32>, tensor<i32>) -> (tensor<f32>, tensor<i32>) loc("while")
   %y = dfg.tanh %w#0 : (tensor<f32>) -> tensor<f32> loc("loss")
 }
+
+// -----
+
+// tf.function ends a body with a node that waits for its reads, and results wait for it: of values there is nothing to keep in order.
+dfg.variable @scale : tensor<f32>
+dfg.func @above(%x: tensor<*xf32>, %v: tensor<!dfg.resource>) -> tensor<*xi1> {
+  %limit = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("limit")
+  %greater = dfg.greater %x, %limit : (tensor<*xf32>, tensor<f32>) -> tensor<*xi1> loc("greater")
+  dfg.return %greater : tensor<*xi1>
+}
+dfg.func @shrink(%x: tensor<*xf32>, %v: tensor<!dfg.resource>) -> (tensor<*xf32>, tensor<!dfg.resource>) {
+  %s = dfg.read_variable %v : (tensor<!dfg.resource>) -> tensor<f32> loc("read")
+  %y = dfg.mul %x, %s : (tensor<*xf32>, tensor<f32>) -> tensor<*xf32> loc("mul")
+  dfg.group {control = ["read"]} : () -> () loc("NoOp")
+  %z = dfg.identity %y {control = ["NoOp"]} : (tensor<*xf32>) -> tensor<*xf32> loc("Identity")
+  dfg.return %z, %v : tensor<*xf32>, tensor<!dfg.resource>
+}
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.while(%x, %{{.*}}) {
+// CHECK-NOT: control
+// CHECK-NOT: dfg.group
+// CHECK: } : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<f32>)
+// CHECK: dfg.group
+dfg.graph attributes {loss = "loss", train_op = "done"} {
+  %x = dfg.placeholder : () -> tensor<f32> loc("x")
+  %v = dfg.var_handle @scale : tensor<!dfg.resource> loc("v")
+  %w:2 = dfg.opaque "While"(%x, %v) {tf = {cond = #dfg.func<@above, {}>, body = #dfg.func<@shrink, {}>}} : (tensor<f32>, tensor<!dfg.resource>) -> (tensor<f32>, tensor<!dfg.resource>) loc("while")
+  %l = dfg.identity %w#0 : (tensor<f32>) -> tensor<f32> loc("loss")
+  dfg.group {control = ["while"]} : () -> () loc("done")
+}
