@@ -4,18 +4,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/flow/SameValues.h"
+#include "dialects/dfg/SameValues.h"
 #include "dialects/dfg/Dfg.h"
 
 using namespace mlir;
 
-namespace distc {
+namespace distc::dfg {
 
 bool areSame(Value x, Value y, int depth) {
   Operation *left = x.getDefiningOp(), *right = y.getDefiningOp();
   if (x == y)
     return true;
-  if (depth == 0 || !left || !right || !isMemoryEffectFree(left) || left->hasTrait<dfg::DrawsNumbers>() ||
+  if (depth == 0 || !left || !right || !isMemoryEffectFree(left) || left->hasTrait<DrawsNumbers>() ||
       llvm::cast<OpResult>(x).getResultNumber() != llvm::cast<OpResult>(y).getResultNumber() ||
       left->getName() != right->getName() || left->getNumOperands() != right->getNumOperands() ||
       left->getPropertiesAsAttribute() != right->getPropertiesAsAttribute())
@@ -24,4 +24,4 @@ bool areSame(Value x, Value y, int depth) {
                       [&](auto operands) { return areSame(std::get<0>(operands), std::get<1>(operands), depth - 1); });
 }
 
-} // namespace distc
+} // namespace distc::dfg

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/GraphBuilder.h"
+#include "dialects/dfg/SameValues.h"
 #include "passes/rewrite/Passes.h"
 #include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -17,75 +18,115 @@ namespace distc::rewrite {
 
 namespace {
 
-/// Where an element of a small integer tensor comes from: another one's, and what is added to it.
-struct Element {
-  Value value;
-  int64_t index;
-  int64_t offset;
+/// A whole number: elements of small integer tensors, each some times, and a constant.
+struct Sum {
+  struct Term {
+    Value value;
+    int64_t index, times;
+  };
+  SmallVector<Term> terms;
+  int64_t constant = 0;
 };
 
-/// Follows an element through vectors that are put together and constants that are added, as `x[i : i + 12]` is
-/// written.
-Element trace(Value value, int64_t index, const dfg::ShapeContext &shapes) {
-  Element element = {value, index, 0};
-  while (Operation *op = element.value.getDefiningOp()) {
-    auto count = [&](Value operand) -> std::optional<int64_t> {
-      auto sizes = shapes.getShape(operand);
-      if (!sizes || sizes->size() > 1 || (sizes->size() == 1 && !sizes->front().isConstant()))
-        return std::nullopt;
-      return sizes->empty() ? 1 : sizes->front().getConstant();
-    };
-    if (op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::ReshapeOp, dfg::ExpandDimsOp>(op)) {
-      element.value = op->getOperand(0);
-    } else if (auto pack = llvm::dyn_cast<dfg::PackOp>(op)) {
-      if (element.index >= pack->getNumOperands() || count(pack->getOperand(element.index)) != 1)
-        return element;
-      element = {pack->getOperand(element.index), 0, element.offset};
-    } else if (auto concat = llvm::dyn_cast<dfg::ConcatV2Op>(op)) {
-      OperandRange parts = concat->getOperands().drop_back();
-      auto part = parts.begin();
-      int64_t at = element.index;
-      for (; part != parts.end(); ++part) {
-        std::optional<int64_t> size = count(*part);
-        if (!size)
-          return element;
-        if (at < *size)
-          break;
-        at -= *size;
-      }
-      if (part == parts.end())
-        return element;
-      element = {*part, at, element.offset};
-    } else if (llvm::isa<dfg::AddOp, dfg::AddV2Op, dfg::SubOp>(op)) {
-      const bool isSub = llvm::isa<dfg::SubOp>(op);
-      bool moved = false;
-      for (unsigned side = isSub ? 1 : 0; side < 2; ++side) {
-        auto added = shapes.getElements(op->getOperand(side));
-        std::optional<int64_t> size = count(op->getOperand(1 - side));
-        const int64_t at = added && added->size() == 1 ? 0 : element.index;
-        if (!added || !size || at >= static_cast<int64_t>(added->size()) || !(*added)[at].isConstant())
-          continue;
-        const int64_t constant = (*added)[at].getConstant();
-        element = {op->getOperand(1 - side), *size == 1 ? 0 : element.index,
-                   element.offset + (isSub ? -constant : constant)};
-        moved = true;
-        break;
-      }
-      if (!moved)
-        return element;
-    } else {
-      return element;
+/// Adds an element, `times` times, to a sum, through vectors that are put together and numbers that are added and
+/// multiplied by constants: as `x[i : i + 12]`, `x[i * 12 : (i + 1) * 12]` are written.
+class Tracer {
+public:
+  Tracer(Sum &sum, const dfg::ShapeContext &shapes) : sum(sum), shapes(shapes) {}
+
+  void add(Value value, int64_t index, int64_t times, int depth = kMaxDepth) {
+    if (std::optional<int64_t> constant = getConstant(value, index)) {
+      sum.constant += times * *constant;
+      return;
     }
+    Operation *op = value.getDefiningOp();
+    if (!op || depth == 0 || !addOperands(op, index, times, depth - 1))
+      addTerm(value, index, times);
   }
-  return element;
-}
+
+private:
+  static constexpr int kMaxDepth = 32;
+
+  /// Whether the element is one of op's operands', or a sum of such.
+  bool addOperands(Operation *op, int64_t index, int64_t times, int depth) {
+    if (op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::ReshapeOp, dfg::ExpandDimsOp>(op)) {
+      add(op->getOperand(0), index, times, depth);
+      return true;
+    }
+    if (auto pack = llvm::dyn_cast<dfg::PackOp>(op)) {
+      if (index >= pack->getNumOperands() || count(pack->getOperand(index)) != 1)
+        return false;
+      add(pack->getOperand(index), 0, times, depth);
+      return true;
+    }
+    if (auto concat = llvm::dyn_cast<dfg::ConcatV2Op>(op)) {
+      for (Value part : concat->getOperands().drop_back()) {
+        std::optional<int64_t> size = count(part);
+        if (!size)
+          return false;
+        if (index < *size) {
+          add(part, index, times, depth);
+          return true;
+        }
+        index -= *size;
+      }
+      return false;
+    }
+    const bool isSum = llvm::isa<dfg::AddOp, dfg::AddV2Op, dfg::SubOp>(op);
+    if ((!isSum && !llvm::isa<dfg::MulOp>(op)) || !count(op->getOperand(0)) || !count(op->getOperand(1)))
+      return false;
+    auto indexIn = [&](Value operand) { return *count(operand) == 1 ? 0 : index; };
+    Value x = op->getOperand(0), y = op->getOperand(1);
+    if (isSum) {
+      add(x, indexIn(x), times, depth);
+      add(y, indexIn(y), llvm::isa<dfg::SubOp>(op) ? -times : times, depth);
+      return true;
+    }
+    for (auto [factor, other] : {std::pair(x, y), std::pair(y, x)})
+      if (std::optional<int64_t> constant = getConstant(factor, indexIn(factor))) {
+        add(other, indexIn(other), times * *constant, depth);
+        return true;
+      }
+    return false;
+  }
+
+  void addTerm(Value value, int64_t index, int64_t times) {
+    auto *it = llvm::find_if(
+        sum.terms, [&](const Sum::Term &term) { return term.index == index && dfg::areSame(term.value, value); });
+    if (it == sum.terms.end())
+      sum.terms.push_back({value, index, times});
+    else
+      it->times += times;
+  }
+
+  std::optional<int64_t> getConstant(Value value, int64_t index) const {
+    auto elements = shapes.getElements(value);
+    if (!elements || index >= static_cast<int64_t>(elements->size()) || !(*elements)[index].isConstant())
+      return std::nullopt;
+    return (*elements)[index].getConstant();
+  }
+
+  /// How many elements a scalar or a vector has.
+  std::optional<int64_t> count(Value value) const {
+    auto sizes = shapes.getShape(value);
+    if (!sizes || sizes->size() > 1 || (sizes->size() == 1 && !sizes->front().isConstant()))
+      return std::nullopt;
+    return sizes->empty() ? 1 : sizes->front().getConstant();
+  }
+
+  Sum &sum;
+  const dfg::ShapeContext &shapes;
+};
 
 /// How much larger one element is than another, where that is a constant whatever the data.
 std::optional<int64_t> getDistance(Value from, Value to, int64_t index, const dfg::ShapeContext &shapes) {
-  Element low = trace(from, index, shapes), high = trace(to, index, shapes);
-  if (low.value != high.value || low.index != high.index)
+  Sum distance;
+  Tracer tracer(distance, shapes);
+  tracer.add(to, index, 1);
+  tracer.add(from, index, -1);
+  if (llvm::any_of(distance.terms, [](const Sum::Term &term) { return term.times != 0; }))
     return std::nullopt;
-  return high.offset - low.offset;
+  return distance.constant;
 }
 
 /// An entry of a strided slice that begins where data say.

@@ -116,7 +116,7 @@ def GatherSlices : Pass<"dfg-gather-slices", "::mlir::ModuleOp"> {
   let summary = "Slices of a known size at places that data decide are gathers";
   let description = [{
     So `tf.image.stateless_random_crop` takes parts of images, and `x[:, i : i + 12]` of sequences: what a strided slice takes is how much its end is more than its
-    begin, where that is a constant. Along axes of which all is taken nothing is gathered, whatever the place is said to be: there is one alone. A slice's gradient
+    begin, where that is a constant: of sums and products, as in `x[i * 12 : (i + 1) * 12]`. Along axes of which all is taken nothing is gathered, whatever the place is said to be: there is one alone. A slice's gradient
     is gathered, too, and lies between zeros. A place outside of the axis ends the run, as a row that is not there.
     ```mlir
     %y = dfg.slice %x, %begin, %size : (tensor<?x8xf32>, tensor<2xi32>, tensor<2xi32>) -> tensor<?x4xf32>

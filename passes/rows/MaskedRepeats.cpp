@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/flow/SameValues.h"
+#include "dialects/dfg/SameValues.h"
 #include "passes/rows/MaskedRows.h"
 
 using namespace mlir;
@@ -99,7 +99,7 @@ static Value traceLengths(Value lengths) {
     auto sub = lengths.getDefiningOp<dfg::SubOp>();
     Value ends = sub ? getSlicedSplits(sub->getOperand(0), true) : Value(),
           starts = sub ? getSlicedSplits(sub->getOperand(1), false) : Value();
-    Value before = ends && starts && areSame(ends, starts) ? getLengthsOfSplits(ends) : Value();
+    Value before = ends && starts && dfg::areSame(ends, starts) ? getLengthsOfSplits(ends) : Value();
     if (!before)
       return lengths;
     lengths = before;
@@ -139,7 +139,7 @@ static bool isLongest(Value value, Value lengths) {
         return isLongest(maximum->getOperand(1 - at), lengths);
   auto max = value.getDefiningOp<dfg::MaxOp>();
   return max && hasRank(value, 0) && hasRank(max->getOperand(0), 1) &&
-         areSame(stripIntegers(max->getOperand(0)), stripIntegers(lengths));
+         dfg::areSame(stripIntegers(max->getOperand(0)), stripIntegers(lengths));
 }
 
 /// tf.repeat of a vector by a vector of lengths, as it is spelled out.
@@ -213,7 +213,7 @@ std::optional<Dims> RowMasker::getGridOfLengths(const Selection *rows, Value len
     auto numbers = compared ? shapes.getConstants(columns) : std::nullopt;
     if (numbers && sizes && sizes->size() == 2 && (*sizes)[1] == Dim(static_cast<int64_t>(numbers->size())) &&
         llvm::equal(*numbers, llvm::seq<int64_t>(0, static_cast<int64_t>(numbers->size()))) &&
-        areSame(traceLengths(compared), lengths)) {
+        dfg::areSame(traceLengths(compared), lengths)) {
       *bound = (*sizes)[1];
       return sizes;
     }

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "passes/distribute/flow/SameValues.h"
+#include "dialects/dfg/SameValues.h"
 #include "passes/rows/MaskedRows.h"
 
 using namespace mlir;
@@ -122,7 +122,7 @@ bool RowMasker::haveSameElements(Value x, Value y, int depth) const {
   auto left = shapes.getShape(x), right = shapes.getShape(y);
   if (!left || !right || !(product(*left) == product(*right)))
     return false;
-  if (areSame(x, y))
+  if (dfg::areSame(x, y))
     return true;
   auto numbers = shapes.getElements(x), others = shapes.getElements(y);
   if (numbers && others && *numbers == *others && llvm::none_of(*numbers, [](Dim dim) { return dim.isBound(); }))

@@ -4,11 +4,11 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/SameValues.h"
 #include "dialects/dist/Dist.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/flow/BatchFlow.h"
 #include "passes/distribute/flow/OperandRoles.h"
-#include "passes/distribute/flow/SameValues.h"
 #include "passes/distribute/synchronize/SparseGradients.h"
 
 using namespace mlir;
@@ -169,7 +169,7 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
   if (llvm::isa<dfg::GatherOp, dfg::GatherV2Op>(op)) {
     Operation *unique = findDistinctRows(op->getOperand(0), *this);
     auto batchDims = op->getAttrOfType<IntegerAttr>("batch_dims");
-    if (unique && areSame(op->getOperand(1), unique->getResult(1)) && (!batchDims || batchDims.getInt() == 0) &&
+    if (unique && dfg::areSame(op->getOperand(1), unique->getResult(1)) && (!batchDims || batchDims.getInt() == 0) &&
         (op->getNumOperands() < 3 || shapes.getConstant(op->getOperand(2)) == 0))
       if (const Flow &rows = get(unique->getOperand(0)); rows.kind == Flow::Sharded && rows.scale == 0)
         return rows;

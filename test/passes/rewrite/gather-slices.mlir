@@ -115,3 +115,43 @@ dfg.graph attributes {loss = "y"} {
   %paddings = dfg.concat_v2 %a, %b, %one : (tensor<2x1xi32>, tensor<2x1xi32>, tensor<i32>) -> tensor<2x2xi32> loc("paddings")
   %y = dfg.pad %dy, %paddings : (tensor<?x4xf32>, tensor<2x2xi32>) -> tensor<?x?xf32> loc("y")
 }
+
+// -----
+
+// `x[i * n : (i + 1) * n]` takes n, of a count that two nodes cast.
+// CHECK-LABEL: dfg.graph
+// CHECK: %[[X:.*]] = dfg.placeholder
+// CHECK: dfg.gather_v2 %[[X]], {{.*}} -> tensor<3x5xf32>
+// CHECK-NOT: -> tensor<?x5xf32>
+dfg.graph attributes {loss = "y"} {
+  %x = dfg.placeholder : () -> tensor<12x5xf32> loc("x")
+  %step = dfg.placeholder : () -> tensor<i64> loc("step")
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+  %three = dfg.const dense<3> : tensor<i32> : tensor<i32> loc("three")
+  %i = dfg.cast %step : (tensor<i64>) -> tensor<i32> loc("i")
+  %again = dfg.cast %step : (tensor<i64>) -> tensor<i32> loc("again")
+  %first = dfg.mul %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i32> loc("first")
+  %next = dfg.add_v2 %again, %one : (tensor<i32>, tensor<i32>) -> tensor<i32> loc("next")
+  %last = dfg.mul %three, %next : (tensor<i32>, tensor<i32>) -> tensor<i32> loc("last")
+  %begin = dfg.pack %first : (tensor<i32>) -> tensor<1xi32> loc("begin")
+  %end = dfg.pack %last : (tensor<i32>) -> tensor<1xi32> loc("end")
+  %strides = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("strides")
+  %y = dfg.strided_slice %x, %begin, %end, %strides : (tensor<12x5xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?x5xf32> loc("y")
+}
+
+// -----
+
+// As much as data decide: `x[i : 2 * i]`.
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.strided_slice
+// CHECK-NOT: dfg.gather_v2
+dfg.graph attributes {loss = "y"} {
+  %x = dfg.placeholder : () -> tensor<12x5xf32> loc("x")
+  %i = dfg.placeholder : () -> tensor<i32> loc("i")
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32> loc("two")
+  %last = dfg.mul %i, %two : (tensor<i32>, tensor<i32>) -> tensor<i32> loc("last")
+  %begin = dfg.pack %i : (tensor<i32>) -> tensor<1xi32> loc("begin")
+  %end = dfg.pack %last : (tensor<i32>) -> tensor<1xi32> loc("end")
+  %strides = dfg.const dense<1> : tensor<1xi32> : tensor<1xi32> loc("strides")
+  %y = dfg.strided_slice %x, %begin, %end, %strides : (tensor<12x5xf32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<?x5xf32> loc("y")
+}
