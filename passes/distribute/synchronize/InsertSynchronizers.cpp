@@ -48,9 +48,9 @@ private:
 
   LogicalResult synchronize(dfg::GraphOp graph, const SyncPolicies &policies) {
     // One replica's gradients are the whole batch's, where it also has all variables and updates at each batch.
-    if (policies.replicas == 1 && !policies.hasSync && !policies.hasAsync && !serves && policies.accumulateSteps == 1 &&
-        policies.averagesDecay == 0)
-      return success();
+    if (policies.replicas == 1 && !policies.hasSync && !policies.hasAsync && !serves && policies.accumulateSteps == 1)
+      return policies.averagesDecay > 0 ? addVariableAverages(graph, policies, strategies::StepNodes(graph))
+                                        : success();
     const FailureOr<BatchFlow> &flow = getChildAnalysis<BatchFlowAnalysis>(graph).flow;
     if (failed(flow))
       return failure();

@@ -1,4 +1,4 @@
-// RUN: distc-opt %s --dist-insert-synchronizers --dist-verify-collectives --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
+// RUN: distc-opt %s --split-input-file --dist-insert-synchronizers --dist-verify-collectives --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s
 
 // A moving average of each variable, from its initial value on, held where the variable is; training waits for it.
 // CHECK: dfg.variable @"v/ExponentialMovingAverage" : tensor<4xf32> {dist.place = #dist.place<"ps" 0>}
@@ -36,5 +36,31 @@ module attributes {dist.strategy = #dist.strategy<"" averages 7.500000e-01 : f32
     // CHECK: dfg.assign_sub %{{.*}}, %[[S]] : {{.*}} loc("w/ExponentialMovingAverage/update")
     // CHECK: dfg.group {control = ["update_v", "update_w", "synchronization/tokens", "v/ExponentialMovingAverage/update", "w/ExponentialMovingAverage/update"]} {{.*}} loc("train")
     dfg.group {control = ["update_v", "update_w"]} : () -> () loc("train")
+  }
+}
+
+// -----
+
+// Of one replica nothing is synchronized, whatever its gradient does with the rows.
+// CHECK: dfg.variable @"w/ExponentialMovingAverage"
+module attributes {dist.strategy = #dist.strategy<"" averages 7.500000e-01 : f32>} {
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>]
+  dfg.variable @w : tensor<f32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.graph attributes {init_op = "init", train_op = "update_w"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %initial = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("initial")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    dfg.assign %w, %initial : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("w/Assign")
+    dfg.group {control = ["w/Assign"]} : () -> () loc("init")
+    // CHECK-NOT: all_reduce
+    // CHECK: dfg.cumsum
+    // CHECK-NOT: all_reduce
+    // CHECK: loc("w/ExponentialMovingAverage/update")
+    %sums = dfg.cumsum %x, %axis : (tensor<?xf32>, tensor<i32>) -> tensor<?xf32> loc("sums")
+    %root = dfg.sqrt %sums : (tensor<?xf32>) -> tensor<?xf32> loc("root")
+    %g = dfg.max %root, %axis : (tensor<?xf32>, tensor<i32>) -> tensor<f32> loc("g")
+    dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("update_w")
   }
 }
