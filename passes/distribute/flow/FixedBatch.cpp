@@ -239,23 +239,29 @@ SmallVector<Operation *> FixedBatch::findUnseenDraws(Block &block, const dfg::Sh
       drawnFor[op.getResult(0)] = {&op};
       continue;
     }
+    // Something else that has these rows, as a variable or its gradient, where op combines them, element by element.
+    auto meetsOthers = [&](Value drawn) {
+      const int64_t rank = shapes.getShape(drawn)->size(), count = countRows(drawn);
+      return isElementwise(&op) && llvm::any_of(op.getOperands(), [&](Value operand) {
+               auto sizes = shapes.getShape(operand);
+               const int64_t axis = sizes ? static_cast<int64_t>(sizes->size()) - rank : -1;
+               return axis >= 0 && (*sizes)[axis] == dfg::Dim(count) && !drawnFor.contains(operand) &&
+                      !isOfConstants(operand) && !isAlikeAlong(operand, axis, shapes);
+             });
+    };
     llvm::SetVector<Operation *> draws;
-    int64_t count = 0;
-    const SmallVector<unsigned> rowOperands = getRowOperands(&op);
-    for (unsigned operand : rowOperands)
-      if (auto it = drawnFor.find(op.getOperand(operand)); it != drawnFor.end()) {
+    for (unsigned number : getRowOperands(&op)) {
+      Value operand = op.getOperand(number);
+      auto it = drawnFor.find(operand);
+      if (it == drawnFor.end())
+        continue;
+      if (meetsOthers(operand))
+        for (Operation *draw : it->second)
+          unseen.remove(draw);
+      else if (op.getNumResults() > 0 && countRows(op.getResult(0)) == countRows(operand))
         draws.insert_range(it->second);
-        count = countRows(op.getOperand(operand));
-      }
-    // Something else that has these rows, as a variable or its gradient.
-    const bool meetsOthers = isElementwise(&op) && llvm::any_of(op.getOperands(), [&](Value operand) {
-                               return countRows(operand) == count && !drawnFor.contains(operand) &&
-                                      !isOfConstants(operand) && !isAlikeAlong(operand, 0, shapes);
-                             });
-    if (!draws.empty() && meetsOthers)
-      for (Operation *draw : draws)
-        unseen.remove(draw);
-    else if (!draws.empty() && op.getNumResults() > 0 && countRows(op.getResult(0)) == count)
+    }
+    if (!draws.empty())
       drawnFor[op.getResult(0)].assign(draws.begin(), draws.end());
     // A random matrix by which features are multiplied: its rows are features.
     if (auto matmul = llvm::dyn_cast<dfg::MatMulOp>(op); matmul && !matmul.getTransposeA() && !matmul.getTransposeB())

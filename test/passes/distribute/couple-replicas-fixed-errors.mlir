@@ -252,7 +252,7 @@ module attributes {dist.strategy = #dist.strategy<"">} {
 // -----
 
 // Noise that a generator makes examples of: it meets no example, and its mean over 8 rows is not the one over all replicas' rows. What is drawn for a variable of as many
-// rows, or is a matrix that features are multiplied by, is none of the batch's.
+// rows or for columns, or is a matrix that features are multiplied by, is none of the batch's.
 module attributes {dist.strategy = #dist.strategy<"">} {
   dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
   dfg.variable @w : tensor<8x3xf32> {trainable}
@@ -268,7 +268,12 @@ module attributes {dist.strategy = #dist.strategy<"">} {
     %near = dfg.add_v2 %w, %scaled : (tensor<8x3xf32>, tensor<8x3xf32>) -> tensor<8x3xf32> loc("near")
     %matrix = dfg.random_standard_normal %shape {seed = 1 : i64, seed2 = 3 : i64} : (tensor<2xi32>) -> tensor<8x3xf32> loc("matrix")
     %projected = dfg.mat_mul %x, %matrix : (tensor<8x8xf32>, tensor<8x3xf32>) -> tensor<8x3xf32> loc("projected")
-    %real = dfg.mean %projected, %both : (tensor<8x3xf32>, tensor<2xi32>) -> tensor<f32> loc("real")
+    %columns = dfg.const dense<8> : tensor<1xi32> : tensor<1xi32>
+    %phases = dfg.random_uniform %columns {seed = 1 : i64, seed2 = 5 : i64} : (tensor<1xi32>) -> tensor<8xf32> loc("phases")
+    %shifted = dfg.add_v2 %x, %phases : (tensor<8x8xf32>, tensor<8xf32>) -> tensor<8x8xf32> loc("shifted")
+    %other = dfg.mean %shifted, %both : (tensor<8x8xf32>, tensor<2xi32>) -> tensor<f32> loc("other")
+    %near_real = dfg.mean %projected, %both : (tensor<8x3xf32>, tensor<2xi32>) -> tensor<f32> loc("near_real")
+    %real = dfg.add_v2 %near_real, %other : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("real")
     // expected-error@unknown {{node 'latent' draws as many rows of random numbers as the batch has, which the graph fixes to the 8 rows of each replica, and nothing shows whether it draws them for the examples: for those of all replicas there are more; leave the placeholders' first size open (None) and take it of tf.shape, give the graph's number as --batch, or say coupling=replica in the strategy}}
     %latent = dfg.random_standard_normal %shape {seed = 1 : i64, seed2 = 4 : i64} : (tensor<2xi32>) -> tensor<8x3xf32> loc("latent")
     %made = dfg.tanh %latent : (tensor<8x3xf32>) -> tensor<8x3xf32> loc("made")
