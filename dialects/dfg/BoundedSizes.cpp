@@ -113,6 +113,11 @@ LogicalResult ShapeContext::checkBounds(Operation *op) {
     if (!padded && !miscounted)
       continue;
     Operation *producer = operand.get().getDefiningOp();
+    if (op->hasTrait<OpTrait::IsTerminator>() && producer)
+      return producer->emitError() << "'" << getNodeName(producer)
+                                   << (padded ? "' has as many rows as data say" : "' is a number that data say")
+                                   << ", and cannot be fetched: it is only known when the program runs; fetch a sum or "
+                                      "a mean over the rows";
     return op->emitError() << "node '" << getNodeName(op) << "' (" << op->getName().stripDialect() << ") needs "
                            << (padded ? "the true size of" : "the true value of") << " '"
                            << (producer ? getNodeName(producer) : "")

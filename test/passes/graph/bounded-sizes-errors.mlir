@@ -70,3 +70,13 @@ dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
   %sums = dfg.unsorted_segment_sum %rows, %segments, %two : (tensor<*xf32>, tensor<4xi32>, tensor<i32>) -> tensor<*xf32> loc("sums")
   dfg.return
 }
+
+// -----
+
+// What is fetched is named, and not the end of the function that gives it.
+dfg.func @eval() -> tensor<*xi32> attributes {dfg.entry = "eval", dfg.fetches = ["unique:0"]} {
+  %ids = dfg.placeholder : () -> tensor<4xi32> loc("ids")
+  // expected-error@unknown {{'unique' has as many rows as data say, and cannot be fetched: it is only known when the program runs; fetch a sum or a mean over the rows}}
+  %y, %idx = dfg.unique %ids : (tensor<4xi32>) -> (tensor<*xi32>, tensor<*xi32>) loc("unique")
+  dfg.return %y : tensor<*xi32>
+}
