@@ -80,22 +80,26 @@ SmallVector<Operation *> EndpointNodes::findEndpoints(bool initializes) {
 FailureOr<DenseSet<Operation *>> EndpointNodes::collect(ArrayRef<Operation *> roots,
                                                         const DenseSet<Operation *> &passedOver) {
   DenseSet<Operation *> needed(roots.begin(), roots.end());
+  // What a node with effects waits for: a read behind an identity, which waits for an update, sees it.
+  DenseSet<Operation *> awaited;
   SmallVector<Operation *> worklist(roots);
-  auto need = [&](Operation *op) {
-    if (needed.insert(op).second)
+  auto need = [&](Operation *op, bool isAwaited) {
+    const bool isNew = needed.insert(op).second;
+    if ((isAwaited && awaited.insert(op).second) || isNew)
       worklist.push_back(op);
   };
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
+    const bool isPure = isMemoryEffectFree(op), isAwaited = awaited.contains(op);
     for (Value operand : op->getOperands())
-      need(operand.getDefiningOp());
+      need(operand.getDefiningOp(), isPure && isAwaited);
     for (StringRef control : dfg::getControlInputs(op)) {
       Operation *before = nodes.lookup(control);
       if (!before)
         return emitError(op->getLoc()) << "node '" << dfg::getNodeName(op) << "' must run after '" << control
                                        << "', which is not in the graph";
-      if (!passedOver.contains(before) || !isMemoryEffectFree(op))
-        need(before);
+      if (!passedOver.contains(before) || !isPure || isAwaited)
+        need(before, !isPure || isAwaited);
     }
   }
   return needed;

@@ -25,8 +25,8 @@ public:
   /// Of the graph's endpoints those that are there; that one is not, dfg-check-endpoints says.
   /// `initializes`: the init op as well.
   llvm::SmallVector<mlir::Operation *> findEndpoints(bool initializes = true);
-  /// Everything that `roots` need, through data and control edges. Nodes without effects do not wait for `passedOver`:
-  /// what they compute does not depend on it.
+  /// Everything that `roots` need, through data and control edges. Nodes without effects do not wait for `passedOver`,
+  /// for what they compute does not depend on it; but where a node with effects waits for them, they do.
   llvm::FailureOr<llvm::DenseSet<mlir::Operation *>> collect(llvm::ArrayRef<mlir::Operation *> roots,
                                                              const llvm::DenseSet<mlir::Operation *> &passedOver = {});
   /// Notes those of `needed` that have no semantics; `endpoint` is what needs them.
