@@ -464,6 +464,24 @@ class DFG_SparseSegments<string mnemonic, string tensorflow> : DFG_Composite<mne
   let results = oneResult;
   let types = "T:0 Tidx:1 Tsegmentids:2";
 }
+// Windows whose sizes are drawn (Graham, Fractional max-pooling, 2014): dfg.fractional_sequences.
+class DFG_FractionalPool<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "fractionalPool", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = (ins DFG_Tensor:$value, ArrayAttr:$pooling_ratio, DefaultValuedAttr<BoolAttr, "false">:$pseudo_random,
+                       DefaultValuedAttr<BoolAttr, "false">:$overlapping, DefaultValuedAttr<BoolAttr, "false">:$deterministic,
+                       DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2);
+  let results = (outs DFG_Tensor:$output, DFG_Tensor:$row_pooling_sequence, DFG_Tensor:$col_pooling_sequence);
+  let types = "T:0 =int64:r1 =int64:r2";
+}
+def DFG_FractionalMaxPoolOp : DFG_FractionalPool<"fractional_max_pool", "\"FractionalMaxPool\"">;
+def DFG_FractionalAvgPoolOp : DFG_FractionalPool<"fractional_avg_pool", "\"FractionalAvgPool\""> { let linearity = "Joint"; }
+def DFG_FractionalAvgPoolGradOp : DFG_Composite<"fractional_avg_pool_grad", "\"FractionalAvgPoolGrad\"", "fractionalAvgPoolGrad"> {
+  let arguments = (ins DFG_Tensor:$orig_input_tensor_shape, DFG_Tensor:$out_backprop, DFG_Tensor:$row_pooling_sequence,
+                       DFG_Tensor:$col_pooling_sequence, DefaultValuedAttr<BoolAttr, "false">:$overlapping);
+  let results = oneResult;
+  let types = "T:1";
+  let linearity = "Joint";
+}
+
 def DFG_SparseSegmentSumOp : DFG_SparseSegments<"sparse_segment_sum", "\"SparseSegmentSum\"">;
 def DFG_SparseSegmentMeanOp : DFG_SparseSegments<"sparse_segment_mean", "\"SparseSegmentMean\"">;
 def DFG_SparseSegmentSqrtNOp : DFG_SparseSegments<"sparse_segment_sqrt_n", "\"SparseSegmentSqrtN\"">;

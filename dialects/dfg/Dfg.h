@@ -71,6 +71,8 @@ template <typename Op> class MultipliesMatrices : public mlir::OpTrait::TraitBas
 /// ... something of each matrix, along the first operand's last two axes; all axes in front of those are in front of
 /// all operands and results, but for operands that are scalars and results without elements.
 template <typename Op> class OfMatrices : public mlir::OpTrait::TraitBase<Op, OfMatrices> {};
+/// ... what sparse tensors have at the places that are none of -1, which are in all operands of two axes.
+template <typename Op> class OfSparseTensors : public mlir::OpTrait::TraitBase<Op, OfSparseTensors> {};
 /// ... elements of a variable that are its old ones or those of an operand, and no sums of both.
 template <typename Op> class Overwrites : public mlir::OpTrait::TraitBase<Op, Overwrites> {};
 /// ... the elements of the first operand, each once, in another order.

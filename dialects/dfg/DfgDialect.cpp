@@ -252,7 +252,7 @@ LogicalResult SpecialFunctionOp::verify() {
                              .Cases("dawsn", "expint", "fresnel_cos", "fresnel_sin", "spence", 1)
                              .Cases("polygamma", "zeta", "igamma", "igammac", "igamma_grad_a", 2)
                              .Cases("random_gamma_grad", "draw_gamma", "draw_poisson", 2)
-                             .Case("betainc", 3)
+                             .Cases("betainc", "draw_binomial", 3)
                              .Default(0);
   if (arguments == 0)
     return emitOpError() << "calls \"" << getFunction() << "\", which the runtime has not";

@@ -82,6 +82,7 @@ def DFG_Joins : DFG_Fact<"Joins">;
 def DFG_Moves : DFG_Fact<"Moves">;
 def DFG_MultipliesMatrices : DFG_Fact<"MultipliesMatrices">;
 def DFG_OfMatrices : DFG_Fact<"OfMatrices">;
+def DFG_OfSparseTensors : DFG_Fact<"OfSparseTensors">;
 def DFG_Overwrites : DFG_Fact<"Overwrites">;
 def DFG_Permutes : DFG_Fact<"Permutes">;
 def DFG_ReadsVariable : DFG_Fact<"ReadsVariable">;

@@ -102,6 +102,17 @@ def DFG_NonMaxSuppressionWithOverlapsOp : DFG_NonMaxSuppression<"non_max_suppres
     (ins DFG_Tensor:$overlaps, DFG_Tensor:$scores, DFG_Tensor:$max_output_size, DFG_Tensor:$overlap_threshold, DFG_Tensor:$score_threshold),
     (outs), "=int32:r0">;
 
+def DFG_CombinedNonMaxSuppressionOp : DFG_Pure<"combined_non_max_suppression", "\"CombinedNonMaxSuppression\""> {
+  let summary = "The best boxes of each example, selected a class at a time";
+  let arguments = (ins DFG_Tensor:$boxes, DFG_Tensor:$scores, DFG_Tensor:$max_output_size_per_class, DFG_Tensor:$max_total_size,
+                       DFG_Tensor:$iou_threshold, DFG_Tensor:$score_threshold, DefaultValuedAttr<BoolAttr, "false">:$pad_per_class,
+                       DefaultValuedAttr<BoolAttr, "true">:$clip_boxes);
+  let results = (outs DFG_Tensor:$nmsed_boxes, DFG_Tensor:$nmsed_scores, DFG_Tensor:$nmsed_classes, DFG_Tensor:$valid_detections);
+  let types = "=float32:r0 =float32:r1 =float32:r2 =int32:r3";
+  let parameters = "operand == 2 || operand == 3";
+  let shape = "combinedNonMaxSuppression";
+}
+
 // ---- Sequences -----------------------------------------------------------------------------------------
 def DFG_CtcLossRowsOp : DFG_Pure<"ctc_loss_rows", "\"\""> {
   let summary = "Connectionist temporal classification, an example a row; no operation of TensorFlow";
@@ -117,6 +128,83 @@ def DFG_CtcLossRowsOp : DFG_Pure<"ctc_loss_rows", "\"\""> {
   let shape = "ctcLossRows";
 }
 
+def DFG_CTCGreedyDecoderOp : DFG_Pure<"ctc_greedy_decoder", "\"CTCGreedyDecoder\"", [DFG_FillsUp]> {
+  let summary = "The best class of each step, blanks left out: a sparse tensor of as many labels as the data say, and what the path's scores add up to";
+  let arguments = (ins DFG_Tensor:$inputs, DFG_Tensor:$sequence_length, DefaultValuedAttr<BoolAttr, "false">:$merge_repeated,
+                       DefaultValuedAttr<I64Attr, "-1">:$blank_index);
+  let results = (outs DFG_Tensor:$decoded_indices, DFG_Tensor:$decoded_values, DFG_Tensor:$decoded_shape, DFG_Tensor:$log_probability);
+  let types = "T:0 =int64:r0 =int64:r1 =int64:r2";
+  let shape = "ctcGreedyDecoder";
+}
+def DFG_EditDistanceOp : DFG_Pure<"edit_distance", "\"EditDistance\"", [DFG_OfSparseTensors]> {
+  let summary = "How many labels must be inserted, deleted or replaced (Levenshtein) along the last axis of two sparse tensors";
+  let arguments = (ins DFG_Tensor:$hypothesis_indices, DFG_Tensor:$hypothesis_values, DFG_Tensor:$hypothesis_shape, DFG_Tensor:$truth_indices,
+                       DFG_Tensor:$truth_values, DFG_Tensor:$truth_shape, DefaultValuedAttr<BoolAttr, "true">:$normalize);
+  let results = (outs DFG_Tensor:$output);
+  let types = "T:1 =float32:r0";
+  let shape = "editDistance";
+}
+def DFG_IsotonicRegressionOp : DFG_Pure<"isotonic_regression", "\"IsotonicRegression\""> {
+  let summary = "The nearest row of numbers that do not increase, by squares, and which of its pieces each is of (pool adjacent violators, Kruskal, 1964)";
+  let arguments = (ins DFG_Tensor:$input);
+  let results = (outs DFG_Tensor:$output, DFG_Tensor:$segments);
+  let types = "T:0 output_dtype:r0 =int32:r1";
+  let shape = "isotonicRegression";
+}
+
+// ---- Rows of sparse tensors, and orders: no operations of TensorFlow ----------------------------------------
+def DFG_SparseBlockOp : DFG_Pure<"sparse_block", "\"\"", [DFG_FillsUp, DFG_OfSparseTensors]> {
+  let summary = "Which rows of `places` lie in the block [start, start + size), in order, and where in it; behind the last of them -1";
+  let arguments = (ins DFG_Tensor:$places, DFG_Tensor:$start, DFG_Tensor:$size);
+  let results = (outs DFG_Tensor:$rows, DFG_Tensor:$places_in_block);
+  let types = "=int64:r0 =int64:r1";
+  let shape = "sparseBlock";
+}
+def DFG_SparseBlockRowsOp : DFG_Pure<"sparse_block_rows", "\"\"", [DFG_OfSparseTensors]> {
+  let summary = "Which row of `places_in_block` each row of `places` became (dfg.sparse_block); of those outside -1";
+  let arguments = (ins DFG_Tensor:$places, DFG_Tensor:$start, DFG_Tensor:$places_in_block);
+  let results = (outs DFG_Tensor:$rows);
+  let types = "=int64:r0";
+  let shape = "sparseBlockRows";
+}
+def DFG_ShuffledRowsOp : DFG_Pure<"shuffled_rows", "\"\""> {
+  let summary = "0, 1, ... in the order that random words, one a row, bring them into: TensorFlow's of RandomShuffle";
+  let arguments = (ins DFG_Tensor:$words);
+  let results = (outs DFG_Tensor:$result);
+  let types = "=int32:r0";
+  let shape = "same";
+}
+
+// ---- Pools of windows that are drawn: no operations of TensorFlow ---------------------------------------------
+def DFG_FractionalSequencesOp : DFG_Node<"fractional_sequences", "\"\"", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Where the windows of a fractional pool begin, and behind the last the size, for rows and columns";
+  let description = [{
+    `sizes`: rows and columns of the images, then of the result. All replicas draw the same.
+  }];
+  let arguments = (ins I64ArrayAttr:$sizes, BoolAttr:$pseudo_random, BoolAttr:$deterministic, I64Attr:$seed, I64Attr:$seed2);
+  let results = (outs DFG_Tensor:$rows, DFG_Tensor:$columns);
+  let types = "=int64:r0 =int64:r1";
+  let shape = "fractionalSequences";
+}
+class DFG_FractionalWindows<string mnemonic, dag operands, dag attributes> : DFG_Pure<mnemonic, "\"\""> {
+  let arguments = !con(operands, (ins DFG_Tensor:$rows, DFG_Tensor:$columns), attributes, (ins BoolAttr:$overlapping));
+  let results = (outs DFG_Tensor:$result);
+  let types = "T:0";
+  let shape = "fractionalWindows";
+}
+def DFG_FractionalMaxOp : DFG_FractionalWindows<"fractional_max", (ins DFG_Tensor:$images), (ins)>;
+def DFG_FractionalAvgOp : DFG_FractionalWindows<"fractional_avg", (ins DFG_Tensor:$images), (ins)> { let linearity = "Joint"; }
+// `sizes`: rows and columns of the images.
+def DFG_FractionalAvgGradOp : DFG_FractionalWindows<"fractional_avg_grad", (ins DFG_Tensor:$gradient), (ins I64ArrayAttr:$sizes)> { let linearity = "Joint"; }
+def DFG_FractionalMaxPoolGradOp : DFG_Pure<"fractional_max_pool_grad", "\"FractionalMaxPoolGrad\""> {
+  let arguments = (ins DFG_Tensor:$orig_input, DFG_Tensor:$orig_output, DFG_Tensor:$out_backprop, DFG_Tensor:$row_pooling_sequence,
+                       DFG_Tensor:$col_pooling_sequence, DefaultValuedAttr<BoolAttr, "false">:$overlapping);
+  let results = (outs DFG_Tensor:$result);
+  let types = "T:0";
+  let shape = "fractionalMaxPoolGrad";
+  let linearity = "Last";
+}
+
 // ---- Candidate sampling (Jean et al., On using very large target vocabulary, 2015) --------------------
 class DFG_CandidateSampler<string mnemonic, string tensorflow> : DFG_Node<mnemonic, tensorflow, [MemoryEffects<[MemRead, MemWrite]>]> {
   let arguments = (ins DFG_Tensor:$true_classes, I64Attr:$num_true, I64Attr:$num_sampled, BoolAttr:$unique, I64Attr:$range_max,
@@ -127,6 +215,14 @@ class DFG_CandidateSampler<string mnemonic, string tensorflow> : DFG_Node<mnemon
 }
 def DFG_LogUniformCandidateSamplerOp : DFG_CandidateSampler<"log_uniform_candidate_sampler", "\"LogUniformCandidateSampler\"">;
 def DFG_UniformCandidateSamplerOp : DFG_CandidateSampler<"uniform_candidate_sampler", "\"UniformCandidateSampler\"">;
+def DFG_FixedUnigramCandidateSamplerOp : DFG_CandidateSampler<"fixed_unigram_candidate_sampler", "\"FixedUnigramCandidateSampler\""> {
+  let summary = "Classes by weights that the graph has";
+  let arguments = (ins DFG_Tensor:$true_classes, I64Attr:$num_true, I64Attr:$num_sampled, BoolAttr:$unique, I64Attr:$range_max,
+                       DefaultValuedAttr<StrAttr, "\"\"">:$vocab_file, DefaultValuedAttr<F32Attr, "1.0f">:$distortion,
+                       DefaultValuedAttr<I64Attr, "0">:$num_reserved_ids, DefaultValuedAttr<I64Attr, "1">:$num_shards,
+                       DefaultValuedAttr<I64Attr, "0">:$shard, DefaultValuedAttr<ArrayAttr, "{}">:$unigrams,
+                       DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2);
+}
 def DFG_ComputeAccidentalHitsOp : DFG_Pure<"compute_accidental_hits", "\"ComputeAccidentalHits\"", [DFG_FillsUp]> {
   let summary = "Where candidates are true classes: rows, positions of candidates, and weights of -FLT_MAX";
   let arguments = (ins DFG_Tensor:$true_classes, DFG_Tensor:$sampled_candidates, I64Attr:$num_true, DefaultValuedAttr<I64Attr, "0">:$seed,

@@ -96,8 +96,46 @@ std::optional<Signature> getSignature(StringRef name, ArrayRef<int64_t> p) {
   if (name == "non_max_suppression" && p.size() == 4 && p[2] <= 1 && p[3] <= 1)
     return Signature{{{p[0] * (p[2] ? p[0] : 4), DRT_F32}, {p[0], DRT_F32}, {1, DRT_F32}, {1, DRT_F32}, {1, DRT_F32}},
                      {{p[1], DRT_I32}, {p[1], DRT_F32}, {1, DRT_I32}}};
-  if (name == "sample_candidates" && p.size() == 5 && p[0] <= 1 && (!p[4] || p[2] <= p[3]))
-    return Signature{{{kStateWords, DRT_I32}, {p[1], DRT_I64}}, {{p[2], DRT_I64}, {p[1], DRT_F32}, {p[2], DRT_F32}}};
+  if (name == "combined_non_max_suppression" && p.size() == 7 && (p[2] == 1 || p[2] == p[3]))
+    return Signature{{{p[0] * p[1] * p[2] * 4, DRT_F32}, {p[0] * p[1] * p[3], DRT_F32}, {1, DRT_F32}, {1, DRT_F32}},
+                     {{p[0] * p[5] * 4, DRT_F32}, {p[0] * p[5], DRT_F32}, {p[0] * p[5], DRT_F32}, {p[0], DRT_I32}}};
+  if (name == "ctc_greedy_decoder" && p.size() == 6 && p[5] < p[3]) {
+    const int64_t labels = p[1] * p[2];
+    return Signature{{{labels * p[3], p[0]}, {p[2], DRT_I32}},
+                     {{labels * 2, DRT_I64}, {labels, DRT_I64}, {2, DRT_I64}, {p[2], p[0]}}};
+  }
+  if (name == "edit_distance" && p.size() >= 5 && p[0] + 4 == static_cast<int64_t>(p.size())) {
+    const int64_t axes = p[0] + 1;
+    return Signature{{{p[1] * axes, DRT_I64}, {p[1], DRT_I64}, {p[2] * axes, DRT_I64}, {p[2], DRT_I64}},
+                     {{llvm::product_of(p.drop_front(4)), DRT_F32}}};
+  }
+  if (name == "isotonic_regression" && p.size() == 3)
+    return Signature{{{p[1] * p[2], p[0]}}, {{p[1] * p[2], p[0]}, {p[1] * p[2], DRT_I32}}};
+  if (name == "sparse_block" && p.size() == 2)
+    return Signature{{{p[0] * p[1], DRT_I64}, {p[1], DRT_I64}, {p[1], DRT_I64}},
+                     {{p[0], DRT_I64}, {p[0] * p[1], DRT_I64}}};
+  if (name == "sparse_block_rows" && p.size() == 3)
+    return Signature{{{p[0] * p[1], DRT_I64}, {p[1], DRT_I64}, {p[2] * p[1], DRT_I64}}, {{p[0], DRT_I64}}};
+  if (name == "shuffled_rows" && p.size() == 1)
+    return Signature{{{p[0], DRT_I32}}, {{p[0], DRT_I32}}};
+  if (name == "fractional_sequences" && p.size() == 6 && p[2] > 0 && p[2] <= p[0] && p[3] > 0 && p[3] <= p[1])
+    return Signature{{{kStateWords, DRT_I32}}, {{p[2] + 1, DRT_I64}, {p[3] + 1, DRT_I64}}};
+  if (name.starts_with("fractional_") && p.size() == 8) {
+    const Tensor images = {p[1] * p[2] * p[3] * p[4], p[0]}, pooled = {p[1] * p[5] * p[6] * p[4], p[0]};
+    const Tensor rows = {p[5] + 1, DRT_I64}, columns = {p[6] + 1, DRT_I64};
+    if (name == "fractional_max" || name == "fractional_avg")
+      return Signature{{images, rows, columns}, {pooled}};
+    if (name == "fractional_avg_grad")
+      return Signature{{pooled, rows, columns}, {images}};
+    if (name == "fractional_max_pool_grad")
+      return Signature{{images, pooled, rows, columns}, {images}};
+  }
+  if (name == "sample_candidates" && p.size() == 5 && p[0] <= 2 && (!p[4] || p[2] <= p[3])) {
+    Signature found{{{kStateWords, DRT_I32}, {p[1], DRT_I64}}, {{p[2], DRT_I64}, {p[1], DRT_F32}, {p[2], DRT_F32}}};
+    if (p[0] == 2)
+      found.operands.push_back({p[3], DRT_F32});
+    return found;
+  }
   if (name == "random_permutation" && p.size() == 1)
     return Signature{{{kStateWords, DRT_I32}}, {{p[0], DRT_I32}}};
   if (name == "accidental_hits" && p.size() == 4)

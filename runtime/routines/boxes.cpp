@@ -41,22 +41,15 @@ struct IsWorse {
   }
 };
 
-} // namespace
-
-void drt_routine_non_max_suppression(drt_replica *, const int64_t *p, void *const *tensors) {
-  const int64_t count = p[0], most = p[1];
-  const float *boxes = static_cast<const float *>(tensors[0]), *scores = static_cast<const float *>(tensors[1]);
-  const float mostOverlap = *static_cast<const float *>(tensors[2]), least = *static_cast<const float *>(tensors[3]),
-              sigma = *static_cast<const float *>(tensors[4]);
-  int32_t *indices = static_cast<int32_t *>(tensors[5]);
-  float *kept = static_cast<float *>(tensors[6]);
-  const auto overlapOf = [&](int64_t a, int64_t b) {
-    return p[2] ? boxes[a * count + b] : overlap(boxes + 4 * a, boxes + 4 * b);
-  };
+/// The boxes that are selected, the best first: `most` at most of `count`, with scores above `least`. A box that
+/// overlaps those that were selected by more than `mostOverlap` is left out, or with a sigma loses score.
+template <typename Scores, typename Overlap>
+std::vector<Candidate> select(int64_t count, int64_t most, Scores scoreOf, Overlap overlapOf, float mostOverlap,
+                              float least, float sigma) {
   std::priority_queue<Candidate, std::vector<Candidate>, IsWorse> candidates;
   for (int64_t i = 0; i < count; ++i)
-    if (scores[i] > least)
-      candidates.push({static_cast<int32_t>(i), scores[i], 0});
+    if (scoreOf(i) > least)
+      candidates.push({static_cast<int32_t>(i), scoreOf(i), 0});
   const bool isSoft = sigma > 0;
   const float scale = isSoft ? -0.5f / sigma : 0;
   std::vector<Candidate> selected;
@@ -83,10 +76,67 @@ void drt_routine_non_max_suppression(drt_replica *, const int64_t *p, void *cons
     else if (next.score > least)
       candidates.push(next);
   }
+  return selected;
+}
+
+} // namespace
+
+void drt_routine_non_max_suppression(drt_replica *, const int64_t *p, void *const *tensors) {
+  const int64_t count = p[0], most = p[1];
+  const float *boxes = static_cast<const float *>(tensors[0]), *scores = static_cast<const float *>(tensors[1]);
+  const float mostOverlap = *static_cast<const float *>(tensors[2]), least = *static_cast<const float *>(tensors[3]),
+              sigma = *static_cast<const float *>(tensors[4]);
+  int32_t *indices = static_cast<int32_t *>(tensors[5]);
+  float *kept = static_cast<float *>(tensors[6]);
+  const auto overlapOf = [&](int64_t a, int64_t b) {
+    return p[2] ? boxes[a * count + b] : overlap(boxes + 4 * a, boxes + 4 * b);
+  };
+  const std::vector<Candidate> selected =
+      select(count, most, [&](int64_t i) { return scores[i]; }, overlapOf, mostOverlap, least, sigma);
   for (int64_t i = 0; i < most; ++i) {
     const bool is = i < static_cast<int64_t>(selected.size());
     indices[i] = is ? selected[i].box : p[3] ? 0 : -1;
     kept[i] = is ? selected[i].score : 0;
   }
   *static_cast<int32_t *>(tensors[7]) = static_cast<int32_t>(selected.size());
+}
+
+void drt_routine_combined_non_max_suppression(drt_replica *, const int64_t *p, void *const *tensors) {
+  const int64_t count = p[1], boxClasses = p[2], classes = p[3], most = p[5];
+  const float mostOverlap = *static_cast<const float *>(tensors[2]), least = *static_cast<const float *>(tensors[3]);
+  struct Found {
+    const float *box;
+    float score;
+    int64_t label;
+  };
+  for (int64_t example = 0; example < p[0]; ++example) {
+    const float *boxes = static_cast<const float *>(tensors[0]) + example * count * boxClasses * 4;
+    const float *scores = static_cast<const float *>(tensors[1]) + example * count * classes;
+    std::vector<Found> found;
+    for (int64_t label = 0; label < classes; ++label) {
+      const auto boxOf = [&](int64_t i) { return boxes + (i * boxClasses + (boxClasses == 1 ? 0 : label)) * 4; };
+      const auto selected = select(
+          count, std::min(p[4], count), [&](int64_t i) { return scores[i * classes + label]; },
+          [&](int64_t a, int64_t b) { return overlap(boxOf(a), boxOf(b)); }, mostOverlap, least, 0);
+      for (const Candidate &candidate : selected)
+        found.push_back({boxOf(candidate.box), candidate.score, label});
+    }
+    std::stable_sort(found.begin(), found.end(), [](const Found &a, const Found &b) { return a.score > b.score; });
+    found.resize(std::min(found.size(), static_cast<size_t>(most)));
+    float *keptBoxes = static_cast<float *>(tensors[4]) + example * most * 4;
+    float *keptScores = static_cast<float *>(tensors[5]) + example * most;
+    float *labels = static_cast<float *>(tensors[6]) + example * most;
+    std::fill_n(keptBoxes, most * 4, 0.0f);
+    std::fill_n(keptScores, most, 0.0f);
+    std::fill_n(labels, most, 0.0f);
+    for (size_t i = 0; i < found.size(); ++i) {
+      for (int64_t corner = 0; corner < 4; ++corner) {
+        const float at = found[i].box[corner];
+        keptBoxes[4 * i + corner] = p[6] ? std::max(std::min(at, 1.0f), 0.0f) : at;
+      }
+      keptScores[i] = found[i].score;
+      labels[i] = static_cast<float>(found[i].label);
+    }
+    static_cast<int32_t *>(tensors[7])[example] = static_cast<int32_t>(found.size());
+  }
 }

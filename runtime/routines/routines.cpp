@@ -154,7 +154,56 @@ private:
   double logRange;
 };
 
-std::unique_ptr<Sampler> makeSampler(int64_t distribution, int64_t range) {
+/// By weights: Walker's alias method, whose tables are those of TensorFlow's core/lib/random/distribution_sampler.cc.
+class WeightedSampler : public Sampler {
+public:
+  WeightedSampler(const float *weights, int64_t range)
+      : weights(weights), entries(static_cast<size_t>(range)), total(std::accumulate(weights, weights + range, 0.0f)) {
+    const double sum = std::accumulate(weights, weights + range, 0.0);
+    std::vector<double> share(entries.size());
+    std::vector<int32_t> high, low;
+    for (size_t i = 0; i < entries.size(); ++i) {
+      share[i] = weights[i] * static_cast<float>(range) / sum;
+      (share[i] < 1 ? low : high).push_back(static_cast<int32_t>(i));
+    }
+    while (!high.empty() && !low.empty()) {
+      const int32_t less = low.back(), more = high.back();
+      low.pop_back();
+      high.pop_back();
+      entries[less].other = more;
+      share[more] -= 1 - share[less];
+      (share[more] < 1 ? low : high).push_back(more);
+    }
+    for (size_t i = 0; i < entries.size(); ++i)
+      entries[i].share = static_cast<float>(share[i]);
+    // What rounding leaves over.
+    for (const std::vector<int32_t> &rest : {high, low})
+      for (int32_t i : rest)
+        entries[i] = {1, i};
+  }
+  int64_t draw(Words &words) const override {
+    const float number = words.nextFloat();
+    const uint32_t at = words.below(static_cast<uint32_t>(entries.size()));
+    return number < entries[at].share ? static_cast<int64_t>(at) : entries[at].other;
+  }
+  float probability(int64_t value) const override {
+    return value < 0 || value >= static_cast<int64_t>(entries.size()) ? 0 : weights[value] / total;
+  }
+
+private:
+  /// A class is itself with this share, else the other one.
+  struct Entry {
+    float share = 1;
+    int32_t other = 0;
+  };
+  const float *weights;
+  std::vector<Entry> entries;
+  float total;
+};
+
+std::unique_ptr<Sampler> makeSampler(int64_t distribution, int64_t range, const void *weights) {
+  if (distribution == 2)
+    return std::make_unique<WeightedSampler>(static_cast<const float *>(weights), range);
   if (distribution == 0)
     return std::make_unique<UniformSampler>(range);
   return std::make_unique<LogUniformSampler>(range);
@@ -231,10 +280,12 @@ void drt_routine_top_k(drt_replica *, const int64_t *p, void *const *tensors) {
 
 void drt_routine_sample_candidates(drt_replica *, const int64_t *p, void *const *tensors) {
   const int64_t trueClasses = p[1], count = p[2];
-  const std::unique_ptr<Sampler> sampler = makeSampler(p[0], p[3]);
+  const bool isWeighted = p[0] == 2;
+  const std::unique_ptr<Sampler> sampler = makeSampler(p[0], p[3], isWeighted ? tensors[2] : nullptr);
+  void *const *results = tensors + (isWeighted ? 3 : 2);
   Words words(static_cast<const uint32_t *>(tensors[0]));
   const int64_t *classes = static_cast<const int64_t *>(tensors[1]);
-  int64_t *sampled = static_cast<int64_t *>(tensors[2]);
+  int64_t *sampled = static_cast<int64_t *>(results[0]);
   int64_t tries = count;
   if (p[4] == 0) {
     for (int64_t i = 0; i < count; ++i)
@@ -252,9 +303,9 @@ void drt_routine_sample_candidates(drt_replica *, const int64_t *p, void *const 
     return tries == count ? p * static_cast<float>(count) : -std::expm1(static_cast<float>(tries) * std::log1p(-p));
   };
   for (int64_t i = 0; i < trueClasses; ++i)
-    static_cast<float *>(tensors[3])[i] = expected(classes[i]);
+    static_cast<float *>(results[1])[i] = expected(classes[i]);
   for (int64_t i = 0; i < count; ++i)
-    static_cast<float *>(tensors[4])[i] = expected(sampled[i]);
+    static_cast<float *>(results[2])[i] = expected(sampled[i]);
 }
 
 void drt_routine_random_permutation(drt_replica *, const int64_t *p, void *const *tensors) {
@@ -264,6 +315,46 @@ void drt_routine_random_permutation(drt_replica *, const int64_t *p, void *const
   std::iota(order, order + count, 0);
   for (int64_t i = 0; i + 1 < count; ++i)
     std::swap(order[i], order[i + words.next32() % static_cast<uint32_t>(count - i)]);
+}
+
+void drt_routine_shuffled_rows(drt_replica *, const int64_t *p, void *const *tensors) {
+  const int64_t count = p[0];
+  const uint32_t *words = static_cast<const uint32_t *>(tensors[0]);
+  int32_t *order = static_cast<int32_t *>(tensors[1]);
+  std::iota(order, order + count, 0);
+  for (int64_t i = 0; i + 1 < count; ++i)
+    std::swap(order[i], order[i + words[i] % static_cast<uint32_t>(count - i)]);
+}
+
+void drt_routine_fractional_sequences(drt_replica *, const int64_t *p, void *const *tensors) {
+  Philox philox({static_cast<const uint32_t *>(tensors[0])[0], static_cast<const uint32_t *>(tensors[0])[1],
+                 static_cast<const uint32_t *>(tensors[0])[2], static_cast<const uint32_t *>(tensors[0])[3],
+                 static_cast<const uint32_t *>(tensors[0])[4], static_cast<const uint32_t *>(tensors[0])[5]});
+  for (int axis : {0, 1}) {
+    if (axis == 1)
+      philox.skip(static_cast<uint64_t>(p[5]));
+    const auto state = philox.state();
+    Words words(state.data());
+    const int64_t size = p[axis], windows = p[2 + axis], least = size / windows;
+    int64_t *begins = static_cast<int64_t *>(tensors[1 + axis]);
+    if (p[4]) {
+      const double ratio = static_cast<double>(size) / static_cast<double>(windows);
+      const double most = std::min(static_cast<double>(least + 2) / ratio - 1,
+                                   static_cast<double>(size + 1 - least) / ratio - static_cast<double>(windows - 1));
+      const double u = words.nextDouble() * most;
+      begins[0] = 0;
+      for (int64_t i = 1; i < windows; ++i)
+        begins[i] = static_cast<int64_t>(std::ceil(ratio * (static_cast<double>(i) + u))) - 1;
+      begins[windows] = size;
+      continue;
+    }
+    std::vector<int64_t> sizes(static_cast<size_t>(windows), least);
+    std::fill_n(sizes.begin(), size % windows, least + 1);
+    for (int64_t i = 0; i + 1 < windows; ++i)
+      std::swap(sizes[i], sizes[i + words.next32() % static_cast<uint32_t>(windows - i)]);
+    begins[0] = 0;
+    std::partial_sum(sizes.begin(), sizes.end(), begins + 1);
+  }
 }
 
 void drt_routine_accidental_hits(drt_replica *, const int64_t *p, void *const *tensors) {
@@ -359,5 +450,44 @@ double drt_special_draw_poisson(double rate, double u) {
       continue;
     if (std::log(v * inverseAlpha / (a / (us * us) + b)) <= -rate + k * log - logGamma(k + 1))
       return k;
+  }
+}
+
+double drt_special_draw_binomial(double count, double probability, double u) {
+  if (!(count >= 0) || std::isinf(count) || !(probability >= 0) || !(probability <= 1))
+    return std::nan("");
+  count = std::floor(count);
+  // Of the rarer of both ends.
+  const bool isMirrored = probability > 0.5;
+  const double p = isMirrored ? 1 - probability : probability;
+  const auto give = [&](double successes) { return isMirrored ? count - successes : successes; };
+  if (p == 0 || count == 0)
+    return give(0);
+  Stream stream = streamOf(u);
+  if (count * p < 10) {
+    // How many waits for a success fit.
+    const double scale = std::log1p(-p);
+    double sum = 0, successes = -1;
+    do {
+      sum += std::floor(std::log1p(-stream.uniform()) / scale) + 1;
+      ++successes;
+    } while (sum <= count);
+    return give(successes);
+  }
+  // Transformed rejection: Hörmann, The generation of binomial random variates, 1993 (BTRS).
+  const double spread = std::sqrt(count * p * (1 - p)), b = 1.15 + 2.53 * spread, a = -0.0873 + 0.0248 * b + 0.01 * p;
+  const double c = count * p + 0.5, alpha = (2.83 + 5.1 / b) * spread, limit = 0.92 - 4.2 / b;
+  const double odds = std::log(p / (1 - p)), mode = std::floor((count + 1) * p);
+  const double atMode = logGamma(mode + 1) + logGamma(count - mode + 1);
+  for (;;) {
+    const double centered = stream.uniform() - 0.5, v = 1 - stream.uniform();
+    const double us = 0.5 - std::abs(centered), k = std::floor((2 * a / us + b) * centered + c);
+    if (us >= 0.07 && v <= limit)
+      return give(k);
+    if (!(k >= 0) || k > count)
+      continue;
+    if (std::log(v * alpha / (a / (us * us) + b)) <=
+        atMode - logGamma(k + 1) - logGamma(count - k + 1) + (k - mode) * odds)
+      return give(k);
   }
 }

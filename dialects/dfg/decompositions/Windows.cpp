@@ -7,6 +7,7 @@
 #include "dialects/dfg/Decompositions.h"
 #include "dialects/dfg/Dfg.h"
 #include "dialects/dfg/shapes/ShapeFunctions.h"
+#include <cmath>
 
 using namespace mlir;
 
@@ -533,6 +534,54 @@ Result dilation2dGrad(Operation *op, GraphBuilder &g) {
     terms.push_back(ofFilter ? g.sum(own, {0, 1, 2}) : dilation->taps.put(own, tap));
   });
   return one(g, ofFilter ? g.reshape(g.pack(terms, 0), *window) : dilation->taps.crop(g.addAll(terms)));
+}
+
+// ---- Windows that are drawn ----------------------------------------------------------------------------
+
+/// Images. The result's sizes are quotients in float32, rounded down, as TensorFlow's kernel has them.
+Result fractionalPool(Operation *op, GraphBuilder &g) {
+  Value images = op->getOperand(0);
+  FailureOr<Dims> shape = g.getShape(images);
+  if (failed(shape) || shape->size() != 4 || !(*shape)[1].isConstant() || !(*shape)[2].isConstant())
+    return g.fail("the size of the images is not known");
+  auto given = op->getAttrOfType<ArrayAttr>("pooling_ratio");
+  SmallVector<float> ratios;
+  for (Attribute ratio : given ? given.getValue() : ArrayRef<Attribute>())
+    ratios.push_back(static_cast<float>(llvm::cast<FloatAttr>(ratio).getValueAsDouble()));
+  if (ratios.size() != 4 || ratios[0] != 1 || ratios[3] != 1 || !(ratios[1] >= 1) || !(ratios[2] >= 1))
+    return g.fail("its pooling_ratio is not of the form [1, rows, columns, 1]");
+  SmallVector<int64_t> sizes = {(*shape)[1].getConstant(), (*shape)[2].getConstant()};
+  for (unsigned axis : {0, 1})
+    sizes.push_back(static_cast<int64_t>(std::floor(static_cast<float>(sizes[axis]) / ratios[axis + 1])));
+  if (sizes[2] == 0 || sizes[3] == 0)
+    return g.fail("its result has no elements");
+  Type i64 = g.builder.getI64Type();
+  auto windows = g.makeAll<FractionalSequencesOp>(
+      {}, {i64, i64},
+      {g.attribute("sizes", g.builder.getI64ArrayAttr(sizes)), g.flag("pseudo_random", getFlag(op, "pseudo_random")),
+       g.flag("deterministic", getFlag(op, "deterministic")), g.attribute("seed", op->getAttr("seed")),
+       g.attribute("seed2", op->getAttr("seed2"))});
+  if (g.failed())
+    return failure();
+  const Value operands[] = {images, windows[0], windows[1]};
+  auto overlapping = g.flag("overlapping", getFlag(op, "overlapping"));
+  Value pooled = llvm::isa<FractionalMaxPoolOp>(op) ? g.make<FractionalMaxOp>(operands, overlapping)
+                                                    : g.make<FractionalAvgOp>(operands, overlapping);
+  if (g.failed())
+    return failure();
+  return SmallVector<Value>{pooled, windows[0], windows[1]};
+}
+
+/// Operands: the images' shape, the gradient, where rows and columns of windows begin.
+Result fractionalAvgPoolGrad(Operation *op, GraphBuilder &g) {
+  auto shape = g.shapes.getElements(op->getOperand(0));
+  if (!shape || shape->size() != 4 || !(*shape)[1].isConstant() || !(*shape)[2].isConstant())
+    return g.fail("the size of the images is not known");
+  return one(
+      g, g.make<FractionalAvgGradOp>(
+             op->getOperands().drop_front(),
+             {g.attribute("sizes", g.builder.getI64ArrayAttr({(*shape)[1].getConstant(), (*shape)[2].getConstant()})),
+              g.flag("overlapping", getFlag(op, "overlapping"))}));
 }
 
 } // namespace distc::dfg::decompositions

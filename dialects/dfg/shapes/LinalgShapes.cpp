@@ -183,6 +183,34 @@ LogicalResult nonMaxSuppression(Operation *op, ShapeContext &context) {
   return success();
 }
 
+/// Operands: boxes [example, n, class (or 1 for all), 4], scores [example, n, class], how many are selected of a class
+/// and of all.
+LogicalResult combinedNonMaxSuppression(Operation *op, ShapeContext &context) {
+  auto boxes = context.getShape(op->getOperand(0)), scores = context.getShape(op->getOperand(1));
+  if (boxes && (boxes->size() != 4 || !fits(boxes->back(), Dim(4))))
+    return op->emitOpError() << "takes boxes of shape " << print(*boxes) << ": [example, box, class, 4]";
+  if (scores && scores->size() != 3)
+    return op->emitOpError() << "takes scores of shape " << print(*scores) << ": [example, box, class]";
+  if (!boxes || !scores)
+    return success();
+  const Dim classes = scores->back();
+  if (!fits(ArrayRef(*boxes).take_front(2), ArrayRef(*scores).take_front(2)) ||
+      (!fits((*boxes)[2], Dim(1)) && !fits((*boxes)[2], classes)))
+    return op->emitOpError() << "takes boxes of shape " << print(*boxes) << " with scores of shape " << print(*scores);
+  auto perClass = context.getConstant(op->getOperand(2)), most = context.getConstant(op->getOperand(3));
+  context.setShape(op->getResult(3), {scores->front()});
+  if (!perClass || !most || !classes.isConstant())
+    return success();
+  if (*perClass <= 0 || *most <= 0)
+    return op->emitOpError() << "selects " << *perClass << " boxes of a class and " << *most << " of all";
+  const bool pads = llvm::cast<CombinedNonMaxSuppressionOp>(op).getPadPerClass();
+  const Dim selected = pads ? min(Dim(*most), Dim(*perClass) * classes) : Dim(*most);
+  context.setShape(op->getResult(0), {scores->front(), selected, Dim(4)});
+  context.setShape(op->getResult(1), {scores->front(), selected});
+  context.setShape(op->getResult(2), {scores->front(), selected});
+  return success();
+}
+
 LogicalResult selfAdjointEig(Operation *op, ShapeContext &context) {
   auto sizes = getMatrices(op, context, 0, true);
   if (failed(sizes))
@@ -262,6 +290,113 @@ LogicalResult ctcLossRows(Operation *op, ShapeContext &context) {
     return success();
   context.setShape(op->getResult(0), {inputs->front()});
   context.setShape(op->getResult(1), std::move(*inputs));
+  return success();
+}
+
+/// Operands: scores [step, example, class], steps of each example.
+LogicalResult ctcGreedyDecoder(Operation *op, ShapeContext &context) {
+  auto inputs = context.getShape(op->getOperand(0)), lengths = context.getShape(op->getOperand(1));
+  if (inputs && (inputs->size() != 3 || (lengths && !fits(*lengths, ArrayRef(*inputs).slice(1, 1)))))
+    return op->emitOpError() << "takes inputs of shape " << print(*inputs) << ": [step, example, class], with lengths "
+                             << (lengths ? "of shape " + print(*lengths) : std::string("an example each"));
+  context.setShape(op->getResult(2), {Dim(2)});
+  if (!inputs)
+    return success();
+  const Dim steps = (*inputs)[0], examples = (*inputs)[1], classes = (*inputs)[2];
+  const int64_t blank = llvm::cast<CTCGreedyDecoderOp>(op).getBlankIndex();
+  if (classes.isConstant() && (blank >= classes.getConstant() || blank < -classes.getConstant()))
+    return op->emitOpError() << "has class " << blank << " of " << classes.getConstant() << " as the blank";
+  const Dim labels = context.getBoundedSize(steps * examples);
+  context.setShape(op->getResult(0), {labels, Dim(2)});
+  context.setShape(op->getResult(1), {labels});
+  context.setShape(op->getResult(3), {examples, Dim(1)});
+  context.setElements(op->getResult(2), {examples, context.getBoundedSize(steps)});
+  return success();
+}
+
+/// Operands: places, values and shape of two sparse tensors. All axes but the last.
+LogicalResult editDistance(Operation *op, ShapeContext &context) {
+  for (unsigned places : {0, 3})
+    if (auto sizes = context.getShape(op->getOperand(places)); sizes && sizes->size() != 2)
+      return op->emitOpError() << "takes places of shape " << print(*sizes);
+  auto hypothesis = context.getElements(op->getOperand(2)), truth = context.getElements(op->getOperand(5));
+  if (!hypothesis || !truth)
+    return success();
+  if (hypothesis->size() != truth->size() || hypothesis->size() < 2)
+    return op->emitOpError() << "compares sparse tensors of shapes " << print(*hypothesis) << " and " << print(*truth);
+  Dims sizes;
+  for (auto [a, b] : llvm::zip(ArrayRef(*hypothesis).drop_back(), ArrayRef(*truth).drop_back()))
+    sizes.push_back(a == b ? a : max(a, b));
+  context.setShape(op->getResult(0), std::move(sizes));
+  return success();
+}
+
+LogicalResult isotonicRegression(Operation *op, ShapeContext &context) {
+  auto sizes = context.getShape(op->getOperand(0));
+  if (!sizes)
+    return success();
+  if (sizes->empty())
+    return op->emitOpError("takes rows, not a scalar");
+  context.setShape(op->getResult(0), *sizes);
+  context.setShape(op->getResult(1), *sizes);
+  return success();
+}
+
+/// Operands: places, the block's first place and its size.
+LogicalResult sparseBlock(Operation *op, ShapeContext &context) {
+  auto places = context.getShape(op->getOperand(0));
+  if (!places || places->size() != 2)
+    return success();
+  for (unsigned operand : {1, 2})
+    if (auto sizes = context.getShape(op->getOperand(operand)); sizes && !fits(*sizes, ArrayRef(*places).drop_front()))
+      return op->emitOpError() << "takes a block of " << print(*sizes) << " axes of places of shape " << print(*places);
+  const Dim rows = context.getBoundedSize(places->front());
+  context.setShape(op->getResult(0), {rows});
+  context.setShape(op->getResult(1), {rows, places->back()});
+  return success();
+}
+
+LogicalResult sparseBlockRows(Operation *op, ShapeContext &context) {
+  auto places = context.getShape(op->getOperand(0)), start = context.getShape(op->getOperand(1)),
+       block = context.getShape(op->getOperand(2));
+  if (!places || places->size() != 2)
+    return success();
+  if ((start && !fits(*start, ArrayRef(*places).drop_front())) ||
+      (block && (block->size() != 2 || !fits(block->back(), places->back()))))
+    return op->emitOpError() << "takes places of shape " << print(*places) << " with other axes in their block";
+  context.setShape(op->getResult(0), {places->front()});
+  return success();
+}
+
+LogicalResult fractionalSequences(Operation *op, ShapeContext &context) {
+  for (unsigned axis : {0, 1})
+    context.setShape(op->getResult(axis), {Dim(getArrayEntry(op, "sizes", 2 + axis, 0) + 1)});
+  return success();
+}
+
+/// Operands: images or a gradient, where rows and columns of windows begin.
+LogicalResult fractionalWindows(Operation *op, ShapeContext &context) {
+  auto images = context.getShape(op->getOperand(0));
+  if (!images || images->size() != 4)
+    return success();
+  for (unsigned axis : {0, 1}) {
+    if (op->hasAttr("sizes")) {
+      (*images)[1 + axis] = getArrayEntry(op, "sizes", axis, 0);
+      continue;
+    }
+    auto sequence = context.getShape(op->getOperand(1 + axis));
+    if (!sequence || sequence->size() != 1)
+      return success();
+    (*images)[1 + axis] = sequence->front() - Dim(1);
+  }
+  context.setShape(op->getResult(0), std::move(*images));
+  return success();
+}
+
+LogicalResult fractionalMaxPoolGrad(Operation *op, ShapeContext &context) {
+  auto images = context.getShape(op->getOperand(0));
+  if (images)
+    context.setShape(op->getResult(0), std::move(*images));
   return success();
 }
 

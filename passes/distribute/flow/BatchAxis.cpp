@@ -295,12 +295,27 @@ BatchPlacement Rules::sharded() {
       .Case<dfg::FusedBatchNormOp, dfg::FusedBatchNormV2Op, dfg::FusedBatchNormV3Op>([&](auto) { return batchNorm(); })
       .Case<dfg::FusedBatchNormGradOp, dfg::FusedBatchNormGradV2Op, dfg::FusedBatchNormGradV3Op>(
           [&](auto) { return batchNormGrad(); })
-      .Case<dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::TopKOp, dfg::TopKV2Op>([&](auto) { return unlessAlong(-1, true); })
+      .Case<dfg::SoftmaxOp, dfg::LogSoftmaxOp, dfg::TopKOp, dfg::TopKV2Op, dfg::IsotonicRegressionOp>(
+          [&](auto) { return unlessAlong(-1, true); })
       // What is drawn is drawn alike by all replicas; true classes are only looked up.
-      .Case<dfg::LogUniformCandidateSamplerOp, dfg::UniformCandidateSamplerOp>([&](auto) {
-        return result != 1 ? without : axes[0]->axis == 0 ? along(*axes[0]) : unknown;
-      })
+      .Case<dfg::LogUniformCandidateSamplerOp, dfg::UniformCandidateSamplerOp, dfg::FixedUnigramCandidateSamplerOp>(
+          [&](auto) { return result != 1          ? without
+                             : axes[0]->axis == 0 ? along(*axes[0])
+                                                  : unknown; })
       .Case<dfg::CtcLossRowsOp>([&](auto) { return firstAxisOf({0, 1, 2}); })
+      // How many labels there are of all examples is no row's.
+      .Case<dfg::CTCGreedyDecoderOp>([&](auto) {
+        if (result != 3 || !axes[0] || axes[0]->axis != 1 || !axes[1] || axes[1]->axis != 0)
+          return unknown;
+        BatchAxis examples = *axes[0];
+        examples.axis = 0;
+        Axis found = merge({examples, *axes[1]});
+        return found ? along(*found) : unknown;
+      })
+      .Case<dfg::CombinedNonMaxSuppressionOp>([&](auto) { return firstAxisOf({0, 1}); })
+      .Case<dfg::FractionalMaxOp, dfg::FractionalAvgOp, dfg::FractionalAvgGradOp>(
+          [&](auto) { return firstAxisOf({0}); })
+      .Case<dfg::FractionalMaxPoolGradOp>([&](auto) { return firstAxisOf({0, 1, 2}); })
       .Case<dfg::SoftmaxCrossEntropyWithLogitsOp, dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(
           [&](auto) { return crossEntropy(); })
       .Case<dfg::ReverseV2Op, dfg::CumsumOp, dfg::CumprodOp, dfg::CumulativeLogsumexpOp>(

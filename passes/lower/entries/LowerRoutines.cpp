@@ -12,6 +12,7 @@
 #include "passes/lower/program/ProgramTables.h"
 #include "runtime/include/drt/drt.h"
 #include "runtime/include/drt/random_state.h"
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -215,7 +216,154 @@ LogicalResult lowerNonMaxSuppression(EntryLowering &lowering, Operation *op) {
   return success();
 }
 
+/// The types of all results, which the routine writes. Fails with a diagnostic where one has no elements, or an
+/// operand.
+FailureOr<SmallVector<Type>> getRoutineTypes(EntryLowering &lowering, Operation *op) {
+  SmallVector<Type> types;
+  for (OpResult result : op->getResults()) {
+    FailureOr<RankedTensorType> type = getStaticType(op, result.getResultNumber());
+    if (failed(type))
+      return failure();
+    types.push_back(*type);
+  }
+  auto isNone = [](Type type) { return isEmpty(llvm::cast<RankedTensorType>(type)); };
+  if (llvm::any_of(types, isNone) ||
+      llvm::any_of(op->getOperands(), [&](Value operand) { return isNone(lowering.get(operand).getType()); }))
+    return op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
+                           << ") has no code for tensors without elements";
+  return types;
+}
+
+void setResults(EntryLowering &lowering, Operation *op, ArrayRef<Value> values) {
+  for (auto [result, value] : llvm::zip(op->getResults(), values))
+    lowering.set(result, lowering.cast(op->getLoc(), value, getElementTypeOrSelf(result.getType())));
+}
+
+LogicalResult lowerCombinedNonMaxSuppression(EntryLowering &lowering, Operation *op) {
+  FailureOr<SmallVector<Type>> types = getRoutineTypes(lowering, op);
+  if (failed(types))
+    return failure();
+  ArrayRef<int64_t> scores = typeOf(lowering.get(op->getOperand(1))).getShape();
+  IntegerAttr perClass = llvm::dyn_cast_or_null<IntegerAttr>(EntryLowering::getSplat(lowering.get(op->getOperand(2))));
+  if (!perClass)
+    return op->emitError() << "node '" << dfg::getNodeName(op)
+                           << "' selects a number of boxes of a class that depends on the data";
+  const int64_t classes = typeOf(lowering.get(op->getOperand(0))).getShape()[2];
+  const SmallVector<int64_t> parameters = {scores[0],
+                                           scores[1],
+                                           classes,
+                                           scores[2],
+                                           perClass.getInt(),
+                                           llvm::cast<RankedTensorType>((*types)[1]).getShape()[1],
+                                           isSet(op, "clip_boxes")};
+  setResults(lowering, op,
+             callRoutine(lowering, op->getLoc(), "combined_non_max_suppression", parameters,
+                         {lowering.get(op->getOperand(0)), lowering.get(op->getOperand(1)),
+                          lowering.get(op->getOperand(4)), lowering.get(op->getOperand(5))},
+                         *types));
+  return success();
+}
+
 // ---- Sequences --------------------------------------------------------------------------------
+
+LogicalResult lowerCtcGreedyDecoder(EntryLowering &lowering, Operation *op) {
+  FailureOr<SmallVector<Type>> types = getRoutineTypes(lowering, op);
+  if (failed(types))
+    return failure();
+  Value inputs = lowering.get(op->getOperand(0));
+  Type element = typeOf(inputs).getElementType();
+  if (!element.isF32() && !element.isF64())
+    return refuseElements(op, element);
+  SmallVector<int64_t> parameters = {getDtype(element)};
+  llvm::append_range(parameters, typeOf(inputs).getShape());
+  const int64_t blank = op->getAttrOfType<IntegerAttr>("blank_index").getInt();
+  parameters.append({isSet(op, "merge_repeated"), blank < 0 ? parameters.back() + blank : blank});
+  setResults(lowering, op,
+             callRoutine(lowering, op->getLoc(), "ctc_greedy_decoder", parameters,
+                         {inputs, lowering.get(op->getOperand(1))}, *types));
+  return success();
+}
+
+LogicalResult lowerEditDistance(EntryLowering &lowering, Operation *op) {
+  FailureOr<SmallVector<Type>> types = getRoutineTypes(lowering, op);
+  if (failed(types))
+    return failure();
+  SmallVector<Value> operands;
+  for (unsigned operand : {0, 1, 3, 4}) {
+    Value value = lowering.get(op->getOperand(operand));
+    if (Type element = typeOf(value).getElementType(); !element.isSignlessInteger())
+      return refuseElements(op, element);
+    operands.push_back(lowering.cast(op->getLoc(), value, lowering.builder.getI64Type()));
+  }
+  ArrayRef<int64_t> sizes = llvm::cast<RankedTensorType>(types->front()).getShape();
+  SmallVector<int64_t> parameters = {static_cast<int64_t>(sizes.size()), typeOf(operands[1]).getNumElements(),
+                                     typeOf(operands[3]).getNumElements(), isSet(op, "normalize")};
+  llvm::append_range(parameters, sizes);
+  setResults(lowering, op, callRoutine(lowering, op->getLoc(), "edit_distance", parameters, operands, *types));
+  return success();
+}
+
+LogicalResult lowerIsotonicRegression(EntryLowering &lowering, Operation *op) {
+  FailureOr<SmallVector<Type>> types = getRoutineTypes(lowering, op);
+  if (failed(types))
+    return failure();
+  auto type = llvm::cast<RankedTensorType>(types->front());
+  if (!type.getElementType().isF32() && !type.getElementType().isF64())
+    return refuseElements(op, type.getElementType());
+  Value rows = lowering.cast(op->getLoc(), lowering.get(op->getOperand(0)), type.getElementType());
+  const int64_t columns = type.getShape().back();
+  setResults(lowering, op,
+             callRoutine(lowering, op->getLoc(), "isotonic_regression",
+                         {getDtype(type.getElementType()), type.getNumElements() / columns, columns}, rows, *types));
+  return success();
+}
+
+// ---- Rows of sparse tensors -------------------------------------------------------------------------
+
+LogicalResult lowerSparseBlock(EntryLowering &lowering, Operation *op) {
+  FailureOr<SmallVector<Type>> types = getRoutineTypes(lowering, op);
+  if (failed(types))
+    return failure();
+  SmallVector<Value> operands =
+      llvm::map_to_vector(op->getOperands(), [&](Value operand) { return lowering.get(operand); });
+  SmallVector<int64_t> parameters(typeOf(operands[0]).getShape());
+  if (llvm::isa<dfg::SparseBlockRowsOp>(op))
+    parameters.push_back(typeOf(operands[2]).getDimSize(0));
+  setResults(lowering, op,
+             callRoutine(lowering, op->getLoc(), op->getName().stripDialect(), parameters, operands, *types));
+  return success();
+}
+
+// ---- Pools of windows that are drawn -------------------------------------------------------------------
+
+/// Parameters of both: dtype, images, their rows, columns and channels, rows and columns of windows.
+SmallVector<int64_t> getWindows(RankedTensorType images, RankedTensorType pooled) {
+  ArrayRef<int64_t> sizes = images.getShape(), windows = pooled.getShape();
+  return {getDtype(images.getElementType()), sizes[0], sizes[1], sizes[2], sizes[3], windows[1], windows[2]};
+}
+
+LogicalResult lowerFractionalWindows(EntryLowering &lowering, Operation *op) {
+  FailureOr<SmallVector<Type>> types = getRoutineTypes(lowering, op);
+  if (failed(types))
+    return failure();
+  auto type = llvm::cast<RankedTensorType>(types->front());
+  if (!type.getElementType().isF32() && !type.getElementType().isF64())
+    return refuseElements(op, type.getElementType());
+  SmallVector<Value> operands =
+      llvm::map_to_vector(op->getOperands(), [&](Value operand) { return lowering.get(operand); });
+  const bool isMaxGradient = llvm::isa<dfg::FractionalMaxPoolGradOp>(op),
+             isGradient = isMaxGradient || llvm::isa<dfg::FractionalAvgGradOp>(op);
+  if (isMaxGradient)
+    operands.erase(operands.begin() + 1); // the result of the pool, which the routine computes again
+  auto windows = isGradient ? typeOf(operands[isMaxGradient ? 1 : 0]) : type;
+  SmallVector<int64_t> parameters = getWindows(isGradient ? type : typeOf(operands[0]), windows);
+  parameters.push_back(isSet(op, "overlapping"));
+  setResults(lowering, op,
+             callRoutine(lowering, op->getLoc(), op->getName().stripDialect(), parameters, operands, *types));
+  return success();
+}
+
+// ---- Losses of sequences --------------------------------------------------------------------------------
 
 LogicalResult lowerCtcLoss(EntryLowering &lowering, Operation *op) {
   FailureOr<RankedTensorType> losses = getStaticType(op, 0), gradients = getStaticType(op, 1);
@@ -259,6 +407,41 @@ Value reservePositions(EntryLowering &lowering, Operation *op, int64_t positions
   return state;
 }
 
+/// What the classes of a fixed distribution weigh: those of this shard, behind the reserved ones, which are never
+/// drawn.
+FailureOr<SmallVector<float>> getUnigramWeights(Operation *op) {
+  auto fail = [&](const Twine &why) {
+    op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect() << ") " << why;
+    return failure();
+  };
+  auto sampler = llvm::cast<dfg::FixedUnigramCandidateSamplerOp>(op);
+  if (!sampler.getVocabFile().empty())
+    return fail("takes its weights of the file " + sampler.getVocabFile() + "; give them as unigrams");
+  const int64_t shards = sampler.getNumShards(), shard = sampler.getShard(), classes = sampler.getRangeMax();
+  if (shards <= 0 || shard < 0 || shard >= shards)
+    return fail("is shard " + Twine(shard) + " of " + Twine(shards));
+  SmallVector<float> weights;
+  for (int64_t word = 0, reserved = sampler.getNumReservedIds(); word < reserved; ++word)
+    if (word % shards == shard)
+      weights.push_back(0);
+  // As TensorFlow counts them: behind those reserved ones that are the shard's.
+  int64_t word = weights.size(), drawn = 0;
+  for (Attribute unigram : sampler.getUnigrams()) {
+    if (word++ % shards != shard)
+      continue;
+    const auto weight = static_cast<float>(llvm::cast<FloatAttr>(unigram).getValueAsDouble());
+    weights.push_back(std::pow(weight, sampler.getDistortion().convertToFloat()));
+    if (!(weights.back() >= 0) || std::isinf(weights.back()))
+      return fail("has a weight of " + std::to_string(weight));
+    drawn += weights.back() > 0;
+  }
+  if (static_cast<int64_t>(weights.size()) != classes)
+    return fail("has weights of " + Twine(weights.size()) + " classes, and a range of " + Twine(classes));
+  if (drawn < (sampler.getUnique() ? static_cast<int64_t>(sampler.getNumSampled()) : 1))
+    return fail("has " + Twine(drawn) + " classes that may be drawn");
+  return weights;
+}
+
 template <int64_t distribution> LogicalResult lowerSampler(EntryLowering &lowering, Operation *op) {
   SmallVector<Type> types;
   for (OpResult result : op->getResults()) {
@@ -276,10 +459,19 @@ template <int64_t distribution> LogicalResult lowerSampler(EntryLowering &loweri
   // TensorFlow's kernel reserves 2048 words for a candidate, whatever it uses.
   Value state = reservePositions(lowering, op, number("num_sampled") * (2048 / 4));
   Value classes = lowering.get(op->getOperand(0));
+  SmallVector<Value> operands = {state, classes};
+  if (distribution == 2) {
+    FailureOr<SmallVector<float>> weights = getUnigramWeights(op);
+    if (failed(weights))
+      return failure();
+    auto type = RankedTensorType::get(static_cast<int64_t>(weights->size()), lowering.builder.getF32Type());
+    operands.push_back(
+        arith::ConstantOp::create(lowering.builder, loc, DenseElementsAttr::get(type, ArrayRef(*weights))));
+  }
   auto results = callRoutine(
       lowering, loc, "sample_candidates",
       {distribution, typeOf(classes).getNumElements(), number("num_sampled"), number("range_max"), isSet(op, "unique")},
-      {state, classes}, types);
+      operands, types);
   for (auto [result, value] : llvm::zip(op->getResults(), results))
     lowering.set(result, value);
   return success();
@@ -300,6 +492,34 @@ LogicalResult lowerPermutation(EntryLowering &lowering, Operation *op) {
   Value state = reservePositions(lowering, op, llvm::divideCeil(count - 1, 4));
   lowering.set(op->getResult(0),
                callRoutine(lowering, op->getLoc(), "random_permutation", {count}, state, Type(*type)).front());
+  return success();
+}
+
+LogicalResult lowerShuffledRows(EntryLowering &lowering, Operation *op) {
+  FailureOr<SmallVector<Type>> types = getRoutineTypes(lowering, op);
+  if (failed(types))
+    return failure();
+  Value words = lowering.get(op->getOperand(0));
+  setResults(lowering, op,
+             callRoutine(lowering, op->getLoc(), "shuffled_rows", typeOf(words).getNumElements(), words, *types));
+  return success();
+}
+
+/// Of rows, then of columns: TensorFlow's kernel takes two words, or one for each window, and reserves whole positions.
+LogicalResult lowerFractionalSequences(EntryLowering &lowering, Operation *op) {
+  FailureOr<SmallVector<Type>> types = getRoutineTypes(lowering, op);
+  if (failed(types))
+    return failure();
+  SmallVector<int64_t> parameters;
+  for (Attribute size : op->getAttrOfType<ArrayAttr>("sizes"))
+    parameters.push_back(llvm::cast<IntegerAttr>(size).getInt());
+  const bool isPseudoRandom = isSet(op, "pseudo_random");
+  auto positions = [&](int64_t windows) { return isPseudoRandom ? 1 : llvm::divideCeil(windows, 4); };
+  const int64_t rows = positions(parameters[2]), columns = positions(parameters[3]);
+  parameters.append({isPseudoRandom, rows});
+  // Deterministic: the windows of the first step, always.
+  Value state = reservePositions(lowering, op, isSet(op, "deterministic") ? 0 : rows + columns);
+  setResults(lowering, op, callRoutine(lowering, op->getLoc(), "fractional_sequences", parameters, state, *types));
   return success();
 }
 
@@ -450,9 +670,22 @@ void addRoutineLowerings(LoweringTable &table, MLIRContext *context) {
   addLowering<dfg::NonMaxSuppressionV4Op>(table, context, lowerNonMaxSuppression);
   addLowering<dfg::NonMaxSuppressionV5Op>(table, context, lowerNonMaxSuppression);
   addLowering<dfg::NonMaxSuppressionWithOverlapsOp>(table, context, lowerNonMaxSuppression);
+  addLowering<dfg::CombinedNonMaxSuppressionOp>(table, context, lowerCombinedNonMaxSuppression);
+  addLowering<dfg::CTCGreedyDecoderOp>(table, context, lowerCtcGreedyDecoder);
+  addLowering<dfg::EditDistanceOp>(table, context, lowerEditDistance);
+  addLowering<dfg::IsotonicRegressionOp>(table, context, lowerIsotonicRegression);
+  addLowering<dfg::SparseBlockOp>(table, context, lowerSparseBlock);
+  addLowering<dfg::SparseBlockRowsOp>(table, context, lowerSparseBlock);
+  addLowering<dfg::FractionalSequencesOp>(table, context, lowerFractionalSequences);
+  addLowering<dfg::FractionalMaxOp>(table, context, lowerFractionalWindows);
+  addLowering<dfg::FractionalAvgOp>(table, context, lowerFractionalWindows);
+  addLowering<dfg::FractionalAvgGradOp>(table, context, lowerFractionalWindows);
+  addLowering<dfg::FractionalMaxPoolGradOp>(table, context, lowerFractionalWindows);
+  addLowering<dfg::ShuffledRowsOp>(table, context, lowerShuffledRows);
   addLowering<dfg::CtcLossRowsOp>(table, context, lowerCtcLoss);
   addLowering<dfg::UniformCandidateSamplerOp>(table, context, lowerSampler<0>);
   addLowering<dfg::LogUniformCandidateSamplerOp>(table, context, lowerSampler<1>);
+  addLowering<dfg::FixedUnigramCandidateSamplerOp>(table, context, lowerSampler<2>);
   addLowering<dfg::RandomPermutationOp>(table, context, lowerPermutation);
   addLowering<dfg::ComputeAccidentalHitsOp>(table, context, lowerAccidentalHits);
   addLowering<dfg::AssertOp>(table, context, lowerAssert);

@@ -617,9 +617,48 @@ void drt_routine_ctc_loss(drt_replica *, const int64_t *p, void *const *tensors)
 // of those selected (int32), the best first, their scores (float), how many they are (int32). As TensorFlow's: with a
 // sigma other than 0 boxes that overlap lose score (Bodla et al., Soft-NMS, 2017), else they are left out.
 void drt_routine_non_max_suppression(drt_replica *, const int64_t *p, void *const *tensors);
-// p: distribution (0 uniform, 1 log-uniform), true classes, candidates, range, whether they are distinct. A generator
-// (random_state.h), true classes (int64); candidates (int64), how often each true class, and each candidate, is
-// expected (float). The numbers are TensorFlow's.
+// p: examples, boxes, classes of boxes (1: those of all), classes, the most of a class, the most of all, whether boxes
+// are cut to [0, 1]. Boxes [example, box, class, 4], scores [example, box, class], the overlap and the score that are
+// needed (float); the best boxes of each example, their scores, their classes (float), behind the last 0, and how many
+// they are (int32). As TensorFlow's: a class at a time, as non_max_suppression without sigma.
+void drt_routine_combined_non_max_suppression(drt_replica *, const int64_t *p, void *const *tensors);
+// p: dtype (DRT_F32, DRT_F64), steps, examples, classes, whether repeated classes are one, the blank. Scores [step,
+// example, class], steps of each example (int32); places [step * example, 2] of labels, behind the last -1, labels,
+// behind the last 0, the sizes of the sparse tensor (int64), the negated sum of the best scores of each example.
+void drt_routine_ctc_greedy_decoder(drt_replica *, const int64_t *p, void *const *tensors);
+// p: axes of the result, values of the hypothesis and of the truth, whether distances are divided by the truth's
+// length, the result's sizes.
+// Places, an axis more than the result has, and values of each (int64), where a place of -1 is none; distances (float).
+void drt_routine_edit_distance(drt_replica *, const int64_t *p, void *const *tensors);
+// p: dtype (DRT_F32, DRT_F64), rows, columns. Rows; the nearest rows that do not increase, which piece of equal
+// elements each is of (int32).
+void drt_routine_isotonic_regression(drt_replica *, const int64_t *p, void *const *tensors);
+// p: places, axes. Places, where a block begins, its size (int64); the rows of the places in the block, in order, and
+// these places in the block (int64); behind the last -1.
+void drt_routine_sparse_block(drt_replica *, const int64_t *p, void *const *tensors);
+// p: places, axes, places in the block at most. Places, where the block begins, places in it as sparse_block gives
+// them; which of these each place is, or -1 (int64).
+void drt_routine_sparse_block_rows(drt_replica *, const int64_t *p, void *const *tensors);
+// p: how many. Words (int32); 0, 1, ... (int32) in the order of random_permutation, whose numbers they are.
+void drt_routine_shuffled_rows(drt_replica *, const int64_t *p, void *const *tensors);
+// Pools of windows of several sizes (Graham, Fractional max-pooling, 2014).
+//   fractional_sequences: p: rows and columns of images, of windows, pseudo-random, positions of the rows' numbers. A
+//     generator (random_state.h); where rows and columns of windows begin, behind the last the size (int64). As
+//     TensorFlow's.
+//   Others: p: dtype (DRT_F32, DRT_F64), images, rows, columns, channels, rows and columns of windows, whether windows
+//   have the first element of the next as well.
+//     fractional_max, fractional_avg: images, sequences; results of windows.
+//     fractional_avg_grad: the results' gradient, sequences; that of the images.
+//     fractional_max_pool_grad: images, the results' gradient, sequences; the same. It goes to the first of the
+//     largest.
+void drt_routine_fractional_sequences(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_fractional_max(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_fractional_avg(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_fractional_avg_grad(drt_replica *, const int64_t *p, void *const *tensors);
+void drt_routine_fractional_max_pool_grad(drt_replica *, const int64_t *p, void *const *tensors);
+// p: distribution (0 uniform, 1 log-uniform, 2 by weights), true classes, candidates, range, whether they are distinct.
+// A generator (random_state.h), true classes (int64), with 2 the weight of each class (float); candidates (int64), how
+// often each true class, and each candidate, is expected (float). The numbers are TensorFlow's.
 void drt_routine_sample_candidates(drt_replica *, const int64_t *p, void *const *tensors);
 // p: how many. A generator (random_state.h); 0, 1, ... (int32) in an order that is TensorFlow's (RandomShuffle).
 void drt_routine_random_permutation(drt_replica *, const int64_t *p, void *const *tensors);
@@ -659,6 +698,8 @@ double drt_special_betainc(double a, double b, double x);
 // `rate` (Hörmann, 1993): by numbers that follow from the bits of u, which is from [0, 1).
 double drt_special_draw_gamma(double alpha, double u);
 double drt_special_draw_poisson(double rate, double u);
+// Of `count` tries, each of which succeeds with `probability`: by inversion, or Hörmann, 1993.
+double drt_special_draw_binomial(double count, double probability, double u);
 
 // ---- Random numbers -----------------------------------------------------------------
 // TensorFlow's own: Philox 4x32-10 keyed by (seed, seed2) as GuardedPhiloxRandom

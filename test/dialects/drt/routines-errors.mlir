@@ -20,6 +20,21 @@ drt.entry "step" {
   %scores = drt.feed {name = "scores"} : () -> tensor<6xf32>
   %t = drt.feed {name = "t"} : () -> tensor<f32>
   %18:3 = drt.routine "non_max_suppression"(%boxes, %scores, %t, %t, %t) {parameters = array<i64: 6, 3, 0, 1>} : (tensor<6x4xf32>, tensor<6xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<3xi32>, tensor<3xf32>, tensor<i32>)
+  %eb = drt.feed {name = "eb"} : () -> tensor<2x6x1x4xf32>
+  %es = drt.feed {name = "es"} : () -> tensor<2x6x3xf32>
+  %19:4 = drt.routine "combined_non_max_suppression"(%eb, %es, %t, %t) {parameters = array<i64: 2, 6, 1, 3, 2, 5, 1>} : (tensor<2x6x1x4xf32>, tensor<2x6x3xf32>, tensor<f32>, tensor<f32>) -> (tensor<2x5x4xf32>, tensor<2x5xf32>, tensor<2x5xf32>, tensor<2xi32>)
+  %i = drt.feed {name = "i"} : () -> tensor<6xi32>
+  %20:4 = drt.routine "ctc_greedy_decoder"(%es, %i) {parameters = array<i64: 1, 2, 6, 3, 0, 2>} : (tensor<2x6x3xf32>, tensor<6xi32>) -> (tensor<12x2xi64>, tensor<12xi64>, tensor<2xi64>, tensor<6x1xf32>)
+  %21 = drt.routine "edit_distance"(%20#0, %20#1, %20#0, %20#1) {parameters = array<i64: 1, 12, 12, 1, 6>} : (tensor<12x2xi64>, tensor<12xi64>, tensor<12x2xi64>, tensor<12xi64>) -> tensor<6xf32>
+  %22:2 = drt.routine "isotonic_regression"(%es) {parameters = array<i64: 1, 12, 3>} : (tensor<2x6x3xf32>) -> (tensor<2x6x3xf32>, tensor<2x6x3xi32>)
+  %23:2 = drt.routine "sparse_block"(%20#0, %20#2, %20#2) {parameters = array<i64: 12, 2>} : (tensor<12x2xi64>, tensor<2xi64>, tensor<2xi64>) -> (tensor<12xi64>, tensor<12x2xi64>)
+  %24 = drt.routine "sparse_block_rows"(%20#0, %20#2, %23#1) {parameters = array<i64: 12, 2, 12>} : (tensor<12x2xi64>, tensor<2xi64>, tensor<12x2xi64>) -> tensor<12xi64>
+  %25 = drt.routine "shuffled_rows"(%i) {parameters = array<i64: 6>} : (tensor<6xi32>) -> tensor<6xi32>
+  %26:2 = drt.routine "fractional_sequences"(%i) {parameters = array<i64: 7, 5, 4, 3, 0, 1>} : (tensor<6xi32>) -> (tensor<5xi64>, tensor<4xi64>)
+  %images = drt.feed {name = "images"} : () -> tensor<2x7x5x3xf32>
+  %27 = drt.routine "fractional_max"(%images, %26#0, %26#1) {parameters = array<i64: 1, 2, 7, 5, 3, 4, 3, 0>} : (tensor<2x7x5x3xf32>, tensor<5xi64>, tensor<4xi64>) -> tensor<2x4x3x3xf32>
+  %28 = drt.routine "fractional_avg_grad"(%27, %26#0, %26#1) {parameters = array<i64: 1, 2, 7, 5, 3, 4, 3, 0>} : (tensor<2x4x3x3xf32>, tensor<5xi64>, tensor<4xi64>) -> tensor<2x7x5x3xf32>
+  %29 = drt.routine "fractional_max_pool_grad"(%images, %27, %26#0, %26#1) {parameters = array<i64: 1, 2, 7, 5, 3, 4, 3, 0>} : (tensor<2x7x5x3xf32>, tensor<2x4x3x3xf32>, tensor<5xi64>, tensor<4xi64>) -> tensor<2x7x5x3xf32>
   %7 = drt.routine "matrix_solve_ls"(%m, %b, %n) {parameters = array<i64: 1, 2, 3, 3, 5, 1>} : (tensor<2x3x3xf32>, tensor<2x3x5xf32>, tensor<f64>) -> tensor<2x3x5xf32>
   %8 = drt.routine "matrix_square_root"(%m) {parameters = array<i64: 1, 2, 3>} : (tensor<2x3x3xf32>) -> tensor<2x3x3xf32>
   %9:2 = drt.routine "qr"(%r) {parameters = array<i64: 1, 2, 4, 3, 1>} : (tensor<2x4x3xf32>) -> (tensor<2x4x4xf32>, tensor<2x4x3xf32>)
@@ -91,4 +106,23 @@ drt.entry "step" {
   %t = drt.feed {name = "t"} : () -> tensor<f32>
   // expected-error @below {{has operand 0 of type 'tensor<6x4xf32>', which routine 'non_max_suppression' with these parameters has not}}
   %0:3 = drt.routine "non_max_suppression"(%boxes, %scores, %t, %t, %t) {parameters = array<i64: 6, 3, 1, 1>} : (tensor<6x4xf32>, tensor<6xf32>, tensor<f32>, tensor<f32>, tensor<f32>) -> (tensor<3xi32>, tensor<3xf32>, tensor<i32>)
+}
+
+// -----
+
+// The blank is one of the classes.
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<2x6x3xf32>
+  %i = drt.feed {name = "i"} : () -> tensor<6xi32>
+  // expected-error @below {{calls routine 'ctc_greedy_decoder', which is none of the runtime's with these parameters}}
+  %0:4 = drt.routine "ctc_greedy_decoder"(%x, %i) {parameters = array<i64: 1, 2, 6, 3, 0, 3>} : (tensor<2x6x3xf32>, tensor<6xi32>) -> (tensor<12x2xi64>, tensor<12xi64>, tensor<2xi64>, tensor<6x1xf32>)
+}
+
+// -----
+
+// There are no more windows than rows.
+drt.entry "step" {
+  %i = drt.feed {name = "i"} : () -> tensor<6xi32>
+  // expected-error @below {{calls routine 'fractional_sequences', which is none of the runtime's with these parameters}}
+  %0:2 = drt.routine "fractional_sequences"(%i) {parameters = array<i64: 3, 5, 4, 3, 0, 1>} : (tensor<6xi32>) -> (tensor<5xi64>, tensor<4xi64>)
 }

@@ -403,3 +403,37 @@ module @share_beside_unknown_size attributes {dist.strategy = #dist.strategy<"">
     %shares:2 = dfg.concat_offset %axis, %of_share, %of_share : (tensor<i32>, tensor<2xi32>, tensor<2xi32>) -> (tensor<2xi32>, tensor<2xi32>)
   }
 }
+
+// -----
+
+// Windows that are drawn are the same for all images, the best path and the best boxes of each example its own. How many labels there are in all
+// is no example's.
+// CHECK-LABEL: @rows_by_themselves
+module @rows_by_themselves {
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x6x6x1xf32>
+    // CHECK: dfg.fractional_sequences {{.*}}flow = "replicated", {{.*}}
+    %rows, %columns = dfg.fractional_sequences {sizes = [6, 6, 4, 4], pseudo_random = false, deterministic = true, seed = 1 : i64, seed2 = 2 : i64} : () -> (tensor<5xi64>, tensor<5xi64>)
+    // CHECK: dfg.fractional_max {{.*}}flow = "sharded(0)"
+    %y = dfg.fractional_max %x, %rows, %columns {overlapping = false} : (tensor<?x6x6x1xf32>, tensor<5xi64>, tensor<5xi64>) -> tensor<?x4x4x1xf32>
+    // CHECK: dfg.fractional_max_pool_grad {{.*}}flow = "sharded(0)"
+    %d = dfg.fractional_max_pool_grad %x, %y, %y, %rows, %columns
+      : (tensor<?x6x6x1xf32>, tensor<?x4x4x1xf32>, tensor<?x4x4x1xf32>, tensor<5xi64>, tensor<5xi64>) -> tensor<?x6x6x1xf32>
+    %scores = dfg.placeholder : () -> tensor<?x5x3xf32>
+    %lengths = dfg.placeholder : () -> tensor<?xi32>
+    %order = dfg.const dense<[1, 0, 2]> : tensor<3xi32> : tensor<3xi32>
+    %steps = dfg.transpose %scores, %order : (tensor<?x5x3xf32>, tensor<3xi32>) -> tensor<5x?x3xf32>
+    // CHECK: dfg.ctc_greedy_decoder {{.*}}flow = "local"
+    %path:4 = dfg.ctc_greedy_decoder %steps, %lengths : (tensor<5x?x3xf32>, tensor<?xi32>) -> (tensor<?x2xi64>, tensor<?xi64>, tensor<2xi64>, tensor<?x1xf32>)
+    // CHECK: dfg.neg {{.*}}flow = "sharded(0)"
+    %score = dfg.neg %path#3 : (tensor<?x1xf32>) -> tensor<?x1xf32>
+    // CHECK: dfg.isotonic_regression {{.*}}sharded(0)
+    %nearest, %pieces = dfg.isotonic_regression %scores : (tensor<?x5x3xf32>) -> (tensor<?x5x3xf32>, tensor<?x5x3xi32>)
+    %boxes = dfg.placeholder : () -> tensor<?x5x1x4xf32>
+    %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+    // CHECK: dfg.combined_non_max_suppression {{.*}}sharded(0)
+    %best:4 = dfg.combined_non_max_suppression %boxes, %scores, %two, %two, %half, %half
+      : (tensor<?x5x1x4xf32>, tensor<?x5x3xf32>, tensor<i32>, tensor<i32>, tensor<f32>, tensor<f32>) -> (tensor<?x2x4xf32>, tensor<?x2xf32>, tensor<?x2xf32>, tensor<?xi32>)
+  }
+}

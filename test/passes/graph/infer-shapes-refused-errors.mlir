@@ -260,3 +260,35 @@ dfg.graph {
   // expected-error @below {{takes boxes of shape [6, 4] with scores of shape [5]}}
   %0 = dfg.non_max_suppression %x, %s, %k : (tensor<6x4xf32>, tensor<5xf32>, tensor<i32>) -> tensor<*xi32>
 }
+
+// -----
+
+dfg.graph {
+  %x = dfg.const dense<1.0> : tensor<5x2x3xf32> : tensor<5x2x3xf32>
+  %n = dfg.const dense<5> : tensor<2xi32> : tensor<2xi32>
+  // expected-error @below {{has class 3 of 3 as the blank}}
+  %0:4 = dfg.ctc_greedy_decoder %x, %n {blank_index = 3 : i64} : (tensor<5x2x3xf32>, tensor<2xi32>) -> (tensor<*xi64>, tensor<*xi64>, tensor<2xi64>, tensor<*xf32>)
+}
+
+// -----
+
+dfg.graph {
+  %at = dfg.const dense<0> : tensor<3x2xi64> : tensor<3x2xi64>
+  %v = dfg.const dense<1> : tensor<3xi64> : tensor<3xi64>
+  %a = dfg.const dense<[2, 5]> : tensor<2xi64> : tensor<2xi64>
+  %b = dfg.const dense<[2, 5, 1]> : tensor<3xi64> : tensor<3xi64>
+  // expected-error @below {{compares sparse tensors of shapes [2, 5] and [2, 5, 1]}}
+  %0 = dfg.edit_distance %at, %v, %a, %at, %v, %b : (tensor<3x2xi64>, tensor<3xi64>, tensor<2xi64>, tensor<3x2xi64>, tensor<3xi64>, tensor<3xi64>) -> tensor<*xf32>
+}
+
+// -----
+
+dfg.graph {
+  %x = dfg.const dense<1.0> : tensor<2x6x2x4xf32> : tensor<2x6x2x4xf32>
+  %s = dfg.const dense<1.0> : tensor<2x6x3xf32> : tensor<2x6x3xf32>
+  %k = dfg.const dense<3> : tensor<i32> : tensor<i32>
+  %t = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+  // expected-error @below {{takes boxes of shape [2, 6, 2, 4] with scores of shape [2, 6, 3]}}
+  %0:4 = dfg.combined_non_max_suppression %x, %s, %k, %k, %t, %t
+    : (tensor<2x6x2x4xf32>, tensor<2x6x3xf32>, tensor<i32>, tensor<i32>, tensor<f32>, tensor<f32>) -> (tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xi32>)
+}

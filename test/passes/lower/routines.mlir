@@ -34,6 +34,23 @@ dfg.func @step() -> (tensor<2x3xf32>, tensor<2x3xi32>, tensor<2x2xf64>) attribut
   %least = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
   %chosen = dfg.non_max_suppression %boxes, %scores, %k : (tensor<6x4xf32>, tensor<6xf32>, tensor<i32>) -> tensor<3xi32> loc("chosen")
   %more, %count = dfg.non_max_suppression_v4 %boxes, %scores, %nine, %least, %least {pad_to_max_output_size = true} : (tensor<6x4xf32>, tensor<6xf32>, tensor<i32>, tensor<f32>, tensor<f32>) -> (tensor<9xi32>, tensor<i32>) loc("more")
+  // Distances of the best paths: what is behind the last label has places of -1.
+  // CHECK: %[[DECODED:.*]]:4 = drt.routine "ctc_greedy_decoder"(%{{.*}}) {parameters = array<i64: 1, 5, 2, 4, 1, 3>}
+  // CHECK: drt.routine "edit_distance"(%[[DECODED]]#0, %[[DECODED]]#1, %{{.*}}) {parameters = array<i64: 1, 10, 3, 1, 2>} : {{.*}} -> tensor<2xf32>
+  %scored = dfg.placeholder : () -> tensor<5x2x4xf32> loc("scored")
+  %lengths = dfg.placeholder : () -> tensor<2xi32> loc("lengths")
+  %true = dfg.placeholder : () -> tensor<3x2xi64> loc("true")
+  %labels = dfg.placeholder : () -> tensor<3xi64> loc("labels")
+  %sizes = dfg.const dense<[2, 4]> : tensor<2xi64> : tensor<2xi64>
+  %d:4 = dfg.ctc_greedy_decoder %scored, %lengths {merge_repeated = true} : (tensor<5x2x4xf32>, tensor<2xi32>) -> (tensor<10x2xi64>, tensor<10xi64>, tensor<2xi64>, tensor<2x1xf32>) loc("d")
+  %distance = dfg.edit_distance %d#0, %d#1, %d#2, %true, %labels, %sizes
+    : (tensor<10x2xi64>, tensor<10xi64>, tensor<2xi64>, tensor<3x2xi64>, tensor<3xi64>, tensor<2xi64>) -> tensor<2xf32> loc("distance")
+  // Weights of the classes of this shard, behind the reserved one.
+  // CHECK: %[[WEIGHTS:.*]] = arith.constant dense<[0.000000e+00, 4.000000e+00, 1.600000e+01]> : tensor<3xf32>
+  // CHECK: drt.routine "sample_candidates"(%{{.*}}, %{{.*}}, %[[WEIGHTS]]) {parameters = array<i64: 2, 2, 2, 3, 1>}
+  %classes = dfg.placeholder : () -> tensor<2x1xi64> loc("classes")
+  %drawn:3 = dfg.fixed_unigram_candidate_sampler %classes {num_true = 1 : i64, num_sampled = 2 : i64, unique = true, range_max = 3 : i64, distortion = 2.0 : f32, num_reserved_ids = 1 : i64, unigrams = [2.0 : f32, 4.0 : f32], seed = 1 : i64}
+    : (tensor<2x1xi64>) -> (tensor<2xi64>, tensor<2x1xf32>, tensor<2xf32>) loc("drawn")
   // A placeholder with a default is that of the data, where it is there.
   // CHECK: %[[RATE:.*]] = drt.feed_or {{.*}}name = "rate"
   // DEVICE-NOT: drt.feed_or

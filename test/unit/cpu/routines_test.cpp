@@ -10,6 +10,7 @@
 #include <cmath>
 #include <limits>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -229,6 +230,108 @@ TEST_CASE("permutations are TensorFlow's") {
   CHECK(alone == std::vector<int32_t>{0});
 }
 
+TEST_CASE("candidates by weights are TensorFlow's") {
+  std::vector<int64_t> classes = {1, 4}, sampled(4);
+  std::vector<float> weights = {0, 3.3437016f, 1, 0, 2.2795072f, 4.7568283f, 1.6817929f}, expectedTrue(2), expected(4);
+  std::vector<int32_t> state = {0, 0, 22, 0, 11, 0};
+  const int64_t p[] = {2, 2, 4, 7, 0};
+  drt_routine_sample_candidates(nullptr, p,
+                                addressesOf(state, classes, weights, sampled, expectedTrue, expected).data());
+  CHECK(sampled == std::vector<int64_t>{4, 6, 5, 1});
+  CHECK(expectedTrue[0] == Approx(1.023961067199707));
+  CHECK(expected[1] == Approx(0.5150251388549805));
+}
+
+TEST_CASE("windows of fractional pools are TensorFlow's") {
+  std::vector<int32_t> state = {0, 0, 22, 0, 11, 0};
+  std::vector<int64_t> rows(8), columns(6);
+  const int64_t random[] = {11, 7, 7, 5, 0, 2}, pseudo[] = {11, 7, 7, 5, 1, 1};
+  drt_routine_fractional_sequences(nullptr, random, addressesOf(state, rows, columns).data());
+  CHECK(rows == std::vector<int64_t>{0, 1, 3, 4, 5, 7, 9, 11});
+  CHECK(columns == std::vector<int64_t>{0, 1, 2, 4, 6, 7});
+  drt_routine_fractional_sequences(nullptr, pseudo, addressesOf(state, rows, columns).data());
+  CHECK(rows == std::vector<int64_t>{0, 2, 4, 6, 7, 9, 10, 11});
+  CHECK(columns == std::vector<int64_t>{0, 2, 3, 5, 6, 7});
+}
+
+TEST_CASE("fractional pools and their gradients, of windows that overlap") {
+  // Two rows in one window, three columns in two.
+  std::vector<float> x = {1, 5, 2, 4, 5, 3}, y(2), dy = {1, 10}, dx(6);
+  std::vector<int64_t> rows = {0, 2}, columns = {0, 1, 3};
+  const int64_t p[] = {DRT_F32, 1, 2, 3, 1, 1, 2, 1};
+  drt_routine_fractional_max(nullptr, p, addressesOf(x, rows, columns, y).data());
+  CHECK(y == std::vector<float>{5, 5});
+  drt_routine_fractional_max_pool_grad(nullptr, p, addressesOf(x, dy, rows, columns, dx).data());
+  CHECK(dx == std::vector<float>{0, 11, 0, 0, 0, 0});
+  drt_routine_fractional_avg(nullptr, p, addressesOf(x, rows, columns, y).data());
+  CHECK(y == std::vector<float>{3.75f, 3.75f});
+  drt_routine_fractional_avg_grad(nullptr, p, addressesOf(dy, rows, columns, dx).data());
+  CHECK(dx == std::vector<float>{0.25f, 2.75f, 2.5f, 0.25f, 2.75f, 2.5f});
+}
+
+TEST_CASE("the best path of each example, blanks and what is repeated left out") {
+  // Three steps of two examples, of three classes; the second has two steps alone.
+  std::vector<double> x = {9, 1, 1, 1, 1, 9, 9, 1, 1, 1, 5, 2, 1, 8, 1, 9, 1, 1}, sums(2);
+  std::vector<int32_t> lengths = {3, 2};
+  std::vector<int64_t> places(12), labels(6), sizes(2);
+  const int64_t all[] = {DRT_F64, 3, 2, 3, 0, 2}, merged[] = {DRT_F64, 3, 2, 3, 1, 2};
+  drt_routine_ctc_greedy_decoder(nullptr, all, addressesOf(x, lengths, places, labels, sizes, sums).data());
+  CHECK(labels == std::vector<int64_t>{0, 0, 1, 1, 0, 0});
+  CHECK(places == std::vector<int64_t>{0, 0, 0, 1, 0, 2, 1, 0, -1, -1, -1, -1});
+  CHECK(sizes == std::vector<int64_t>{2, 3});
+  CHECK(sums == std::vector<double>{-26, -14});
+  drt_routine_ctc_greedy_decoder(nullptr, merged, addressesOf(x, lengths, places, labels, sizes, sums).data());
+  CHECK(labels == std::vector<int64_t>{0, 1, 1, 0, 0, 0});
+  CHECK(sizes == std::vector<int64_t>{2, 2});
+}
+
+TEST_CASE("distances of sequences; places of -1 are none") {
+  std::vector<int64_t> places = {0, 0, 0, 1, 1, 0, -1, -1}, labels = {7, 8, 9, 7};
+  std::vector<int64_t> truePlaces = {0, 0, 0, 1, 0, 2, 2, 0}, truth = {7, 6, 8, 5};
+  std::vector<float> distances(3);
+  const int64_t counted[] = {1, 4, 4, 0, 3}, relative[] = {1, 4, 4, 1, 3};
+  drt_routine_edit_distance(nullptr, counted, addressesOf(places, labels, truePlaces, truth, distances).data());
+  CHECK(distances == std::vector<float>{1, 1, 1});
+  drt_routine_edit_distance(nullptr, relative, addressesOf(places, labels, truePlaces, truth, distances).data());
+  CHECK(distances[0] == Approx(1.0 / 3));
+  CHECK(std::isinf(distances[1]));
+  CHECK(distances[2] == 1);
+}
+
+TEST_CASE("rows that do not increase, as near as may be") {
+  std::vector<float> x = {3, 1, 2, 1, 3, 4}, y(6);
+  std::vector<int32_t> pieces(6);
+  const int64_t p[] = {DRT_F32, 2, 3};
+  drt_routine_isotonic_regression(nullptr, p, addressesOf(x, y, pieces).data());
+  CHECK(y[1] == 1.5f);
+  CHECK(y[3] == Approx(8.0 / 3));
+  CHECK(pieces == std::vector<int32_t>{0, 1, 1, 0, 0, 0});
+}
+
+TEST_CASE("blocks of a sparse tensor, and where their rows came from") {
+  std::vector<int64_t> places = {0, 1, 1, 2, 2, 0, -1, -1}, start = {1, 0}, size = {2, 9}, rows(4), block(8), back(4);
+  const int64_t p[] = {4, 2, 4};
+  drt_routine_sparse_block(nullptr, p, addressesOf(places, start, size, rows, block).data());
+  CHECK(rows == std::vector<int64_t>{1, 2, -1, -1});
+  CHECK(block == std::vector<int64_t>{0, 2, 1, 0, -1, -1, -1, -1});
+  drt_routine_sparse_block_rows(nullptr, p, addressesOf(places, start, block, back).data());
+  CHECK(back == std::vector<int64_t>{-1, 0, 1, -1});
+}
+
+TEST_CASE("the best boxes of each example, a class at a time") {
+  // The second overlaps the first; of the second class it is the better one.
+  std::vector<float> boxes = {0, 0, 2, 1, 0, 0, 1.8f, 1, 5, 5, 6, 6}, scores = {0.9f, 0.1f, 0.8f, 0.7f, 0.6f, 0};
+  std::vector<float> overlap = {0.5f}, least = {0.05f}, kept(16), keptScores(4), labels(4);
+  std::vector<int32_t> count(1);
+  const int64_t p[] = {1, 3, 1, 2, 2, 4, 1};
+  drt_routine_combined_non_max_suppression(
+      nullptr, p, addressesOf(boxes, scores, overlap, least, kept, keptScores, labels, count).data());
+  CHECK(count[0] == 3);
+  CHECK(keptScores == std::vector<float>{0.9f, 0.7f, 0.6f, 0});
+  CHECK(labels == std::vector<float>{0, 1, 0, 0});
+  CHECK(kept[2] == 1);
+}
+
 TEST_CASE("systems of three diagonals, with rows that are exchanged") {
   // Rows 0 2 ., 3 0 1, . 4 5: the first pivot is 0.
   std::vector<double> diagonals = {2, 1, 99, 0, 0, 5, 99, 3, 4}, b = {4, 6, 23}, x(3);
@@ -297,6 +400,24 @@ TEST_CASE("the incomplete beta function, and the gradient of gamma numbers, are 
   CHECK(drt_special_random_gamma_grad(2, 0) == 0);
   CHECK(std::isnan(drt_special_random_gamma_grad(0, 1)));
   CHECK(std::isnan(drt_special_random_gamma_grad(2, -1)));
+}
+
+TEST_CASE("binomial numbers have their means and variances") {
+  for (const auto &[tries, p] : {std::pair{12.0, 0.2}, {12.0, 0.9}, {100.0, 0.3}, {1000.0, 0.75}}) {
+    double sum = 0, squares = 0;
+    constexpr int count = 40000;
+    for (int i = 0; i < count; ++i) {
+      const double drawn = drt_special_draw_binomial(tries, p, (i + 0.5) / count);
+      REQUIRE((drawn >= 0 && drawn <= tries && drawn == std::floor(drawn)));
+      sum += drawn;
+      squares += drawn * drawn;
+    }
+    CHECK(sum / count == Approx(tries * p).epsilon(0.01));
+    CHECK(squares / count - sum / count * sum / count == Approx(tries * p * (1 - p)).epsilon(0.06));
+  }
+  CHECK(drt_special_draw_binomial(5, 0, 0.5) == 0);
+  CHECK(drt_special_draw_binomial(5, 1, 0.5) == 5);
+  CHECK(std::isnan(drt_special_draw_binomial(5, 1.5, 0.5)));
 }
 
 TEST_CASE("gamma and Poisson numbers have their means and variances") {
