@@ -70,8 +70,52 @@ bool hasMarkedPadding(Value indices, const ShapeContext &context) {
          }));
 }
 
+/// Whether padding in operand `number` of what looks at sparse tensors is at places of -1: its own, or those in front
+/// of it.
+bool isAtMarkedPlaces(Operation *op, unsigned number, const ShapeContext &context) {
+  for (int operand = static_cast<int>(number); op->hasTrait<OfSparseTensors>() && operand >= 0; --operand) {
+    auto sizes = context.getShape(op->getOperand(operand));
+    if (sizes && sizes->size() == 2)
+      return hasMarkedPadding(op->getOperand(operand), context);
+  }
+  return false;
+}
+
+/// Whether `op` slices other axes than those with padding, which it takes whole.
+bool slicesBeside(StridedSliceOp op, Value operand, const ShapeContext &context) {
+  auto strides = context.getConstants(op->getOperand(3));
+  auto from = context.getShape(operand), to = context.getShape(op->getResult(0));
+  if (operand != op->getOperand(0) || !strides || llvm::any_of(*strides, [](int64_t stride) { return stride <= 0; }) ||
+      op.getEllipsisMask() || op.getNewAxisMask() || !from || !to)
+    return false;
+  size_t taken = 0;
+  for (auto [axis, size] : llvm::enumerate(*from)) {
+    // Of one element nothing is left of the axis.
+    const bool isLeft = axis >= strides->size() || !(op.getShrinkAxisMask() >> axis & 1);
+    if (size.isBound() && !(isLeft && taken < to->size() && (*to)[taken].isBound() && (*to)[taken] == size))
+      return false;
+    taken += isLeft;
+  }
+  return true;
+}
+
+/// Whether `op` multiplies matrices of which as many are padding as the result has.
+bool multipliesBeside(Operation *op, Value operand, const ShapeContext &context) {
+  auto from = context.getShape(operand), to = context.getShape(op->getResult(0));
+  if (!op->hasTrait<MultipliesMatrices>() || !from || !to || from->size() != to->size() || from->size() < 2)
+    return false;
+  for (auto [axis, size] : llvm::enumerate(*from))
+    if (size.isBound() && (axis + 2 >= from->size() || !(*to)[axis].isBound()))
+      return false;
+  return true;
+}
+
 /// Whether `op` joins, or cuts, along another axis than the one with padding.
 bool worksBeside(Operation *op, Value operand, const ShapeContext &context) {
+  if (multipliesBeside(op, operand, context))
+    return true;
+  if (auto slice = llvm::dyn_cast<StridedSliceOp>(op))
+    return slicesBeside(slice, operand, context);
   if (!llvm::isa<ConcatV2Op, SplitOp, SplitVOp>(op))
     return false;
   std::optional<int64_t> axis =
@@ -104,12 +148,12 @@ LogicalResult ShapeContext::checkBounds(Operation *op) {
   const bool skipsPadding = indices >= 0 && hasBound(getShape(op->getOperand(indices)));
   for (OpOperand &operand : op->getOpOperands()) {
     bool padded = hasBound(getShape(operand.get())) && !skipsPadding && !takesPadding(op, operand.getOperandNumber()) &&
-                  !worksBeside(op, operand.get(), *this);
+                  !worksBeside(op, operand.get(), *this) && !isAtMarkedPlaces(op, operand.getOperandNumber(), *this);
     bool miscounted =
         hasBound(getElements(operand.get())) &&
         llvm::none_of(op->getResults(),
                       [&](Value result) { return hasBound(getShape(result)) || hasBound(getElements(result)); }) &&
-        !leavesBounds(op, *this);
+        !leavesBounds(op, *this) && !op->hasTrait<OfSparseTensors>();
     if (!padded && !miscounted)
       continue;
     Operation *producer = operand.get().getDefiningOp();

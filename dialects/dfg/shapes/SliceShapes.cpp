@@ -147,6 +147,12 @@ std::optional<ResolvedSlice> resolveStridedSlice(Operation *op, ArrayRef<Dim> in
     bool wholeBegin = beginMask >> i & 1, wholeEnd = endMask >> i & 1;
     slice.resultAxes.push_back(axis);
     slice.stride.push_back(stride);
+    // Also where it is the bound of one that depends on data.
+    if (wholeBegin && wholeEnd && stride == 1) {
+      slice.begin.push_back(0);
+      slice.size.push_back(size);
+      continue;
+    }
     if (!size.isConstant()) {
       Dim from, to;
       const int64_t smallest = llvm::divideCeilSigned(getSmallestBatch(op), getBatchMultiple(op));

@@ -80,3 +80,20 @@ dfg.func @eval() -> tensor<*xi32> attributes {dfg.entry = "eval", dfg.fetches = 
   %y, %idx = dfg.unique %ids : (tensor<4xi32>) -> (tensor<*xi32>, tensor<*xi32>) loc("unique")
   dfg.return %y : tensor<*xi32>
 }
+
+// -----
+
+// Places that are looked up by others have no -1 behind the last.
+dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
+  %ids = dfg.placeholder : () -> tensor<4xi64> loc("ids")
+  %places = dfg.const dense<1> : tensor<9x2xi64> : tensor<9x2xi64> loc("places")
+  %labels = dfg.const dense<1> : tensor<4xi64> : tensor<4xi64> loc("labels")
+  %sizes = dfg.const dense<2> : tensor<2xi64> : tensor<2xi64> loc("sizes")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  %y, %idx = dfg.unique %ids : (tensor<4xi64>) -> (tensor<*xi64>, tensor<*xi32>) loc("unique")
+  %at = dfg.gather_v2 %places, %y, %axis : (tensor<9x2xi64>, tensor<*xi64>, tensor<i32>) -> tensor<*xi64> loc("at")
+  // expected-error@unknown {{node 'distance' (edit_distance) needs the true size of 'at', which depends on the data}}
+  %e = dfg.edit_distance %at, %y, %sizes, %places, %labels, %sizes
+    : (tensor<*xi64>, tensor<*xi64>, tensor<2xi64>, tensor<9x2xi64>, tensor<4xi64>, tensor<2xi64>) -> tensor<*xf32> loc("distance")
+  dfg.return
+}

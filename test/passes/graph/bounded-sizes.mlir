@@ -67,3 +67,29 @@ dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
   %sum = dfg.scatter_nd_non_aliasing_add %table, %at, %rows : (tensor<9x3xf32>, tensor<*xi32>, tensor<*xf32>) -> tensor<9x3xf32> loc("sum")
   dfg.return
 }
+
+// -----
+
+// What looks at sparse tensors leaves out places of -1; how long the longest row is does not show in distances.
+// CHECK-LABEL: dfg.func @step
+// CHECK: dfg.ctc_greedy_decoder {{.*}} -> (tensor<10x2xi64>, tensor<10xi64>, tensor<2xi64>, tensor<2x1xf32>)
+// CHECK: dfg.edit_distance {{.*}} -> tensor<2xf32>
+// CHECK: dfg.sparse_block {{.*}} -> (tensor<10xi64>, tensor<10x2xi64>)
+// CHECK: dfg.scatter_nd {{.*}} -> tensor<1x5xi64>
+dfg.func @step() attributes {dfg.entry = "step", dfg.fetches = []} {
+  %scores = dfg.placeholder : () -> tensor<5x2x4xf32> loc("scores")
+  %lengths = dfg.placeholder : () -> tensor<2xi32> loc("lengths")
+  %at = dfg.placeholder : () -> tensor<3x2xi64> loc("at")
+  %labels = dfg.placeholder : () -> tensor<3xi64> loc("labels")
+  %sizes = dfg.const dense<[2, 4]> : tensor<2xi64> : tensor<2xi64> loc("sizes")
+  %start = dfg.const dense<[1, 0]> : tensor<2xi64> : tensor<2xi64> loc("start")
+  %size = dfg.const dense<[1, 5]> : tensor<2xi64> : tensor<2xi64> loc("size")
+  %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+  %d:4 = dfg.ctc_greedy_decoder %scores, %lengths : (tensor<5x2x4xf32>, tensor<2xi32>) -> (tensor<?x2xi64>, tensor<?xi64>, tensor<2xi64>, tensor<2x1xf32>) loc("d")
+  %e = dfg.edit_distance %d#0, %d#1, %d#2, %at, %labels, %sizes
+    : (tensor<?x2xi64>, tensor<?xi64>, tensor<2xi64>, tensor<3x2xi64>, tensor<3xi64>, tensor<2xi64>) -> tensor<*xf32> loc("e")
+  %rows, %in = dfg.sparse_block %d#0, %start, %size : (tensor<?x2xi64>, tensor<2xi64>, tensor<2xi64>) -> (tensor<?xi64>, tensor<?x2xi64>) loc("block")
+  %taken = dfg.gather_v2 %d#1, %rows, %axis : (tensor<?xi64>, tensor<?xi64>, tensor<i32>) -> tensor<?xi64> loc("taken")
+  %dense = dfg.scatter_nd %in, %taken, %size : (tensor<?x2xi64>, tensor<?xi64>, tensor<2xi64>) -> tensor<*xi64> loc("dense")
+  dfg.return
+}
