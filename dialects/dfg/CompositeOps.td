@@ -591,6 +591,29 @@ def DFG_SparseReorderOp : DFG_OfSparse<"sparse_reorder", "\"SparseReorder\"", "s
     (outs DFG_Tensor:$places, DFG_Tensor:$values), "T:1 =int64:r0"> {
   let summary = "Places and values in row-major order";
 }
+// ---- Ragged tensors: values, and where each row of them begins ------------------------------------------------------
+def DFG_RaggedTensorToTensorOp : DFG_Composite<"ragged_tensor_to_tensor", "\"RaggedTensorToTensor\"", "raggedToTensor"> {
+  let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$values, DFG_Tensor:$default_value, Variadic<DFG_Tensor>:$row_partition_tensors,
+                       ArrayAttr:$row_partition_types);
+  let results = oneResult;
+  let types = "T:1 Tindex:3 Tshape:0 num_row_partition_tensors:#-3";
+}
+def DFG_RaggedTensorToSparseOp : DFG_Composite<"ragged_tensor_to_sparse", "\"RaggedTensorToSparse\"", "raggedToSparse"> {
+  let arguments = (ins Variadic<DFG_Tensor>:$splits_and_values);
+  let results = (outs DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$sizes);
+  let types = "T:-1 Tsplits:0 RAGGED_RANK:#-1 =int64:r0 =int64:r2";
+}
+def DFG_RaggedRangeOp : DFG_Composite<"ragged_range", "\"RaggedRange\"", "raggedRange"> {
+  let arguments = (ins DFG_Tensor:$starts, DFG_Tensor:$limits, DFG_Tensor:$deltas);
+  let results = (outs DFG_Tensor:$splits, DFG_Tensor:$values);
+  let types = "T:0 Tsplits:r0";
+}
+def DFG_RaggedGatherOp : DFG_Composite<"ragged_gather", "\"RaggedGather\"", "raggedGather"> {
+  let arguments = (ins Variadic<DFG_Tensor>:$splits_values_and_indices, I64Attr:$OUTPUT_RAGGED_RANK);
+  let results = (outs Variadic<DFG_Tensor>:$splits_and_values);
+  let types = "Tvalues:-2 Tindices:-1 Tsplits:0 PARAMS_RAGGED_RANK:#-2 =any:r*";
+}
+
 def DFG_SparseDenseCwiseDivOp : DFG_OfSparse<"sparse_dense_cwise_div", "\"SparseDenseCwiseDiv\"", "sparseWithDense", (ins DFG_Tensor:$dense), oneResult, "T:1">;
 }
 def DFG_SparseReduceMaxOp : DFG_OfSparse<"sparse_reduce_max", "\"SparseReduceMax\"", "sparseReduce",
@@ -650,6 +673,23 @@ def DFG_RandomShuffleOp : DFG_Composite<"random_shuffle", "\"RandomShuffle\"", "
   let types = "T:0";
 }
 def DFG_RandomGammaOp : DFG_Composite<"random_gamma", "\"RandomGamma\"", "randomGamma", drawing> {
+// Those of a block of places, which are counted from its first then.
+def DFG_SparseSliceOp : DFG_Composite<"sparse_slice", "\"SparseSlice\"", "sparseSlice"> {
+  let arguments = (ins DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$dimensions, DFG_Tensor:$start, DFG_Tensor:$size);
+  let results = (outs DFG_Tensor:$places_out, DFG_Tensor:$values_out, DFG_Tensor:$dimensions_out);
+  let types = "T:1 =int64:r0 =int64:r2";
+}
+def DFG_SparseSliceGradOp : DFG_Composite<"sparse_slice_grad", "\"SparseSliceGrad\"", "sparseSliceGrad"> {
+  let arguments = (ins DFG_Tensor:$backprop_val_grad, DFG_Tensor:$input_indices, DFG_Tensor:$input_start, DFG_Tensor:$output_indices);
+  let results = oneResult;
+  let types = "T:0";
+  let linearity = "First";
+}
+def DFG_SparseSplitOp : DFG_Composite<"sparse_split", "\"SparseSplit\"", "sparseSplit"> {
+  let arguments = (ins DFG_Tensor:$split_dim, DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$dimensions, I64Attr:$num_split);
+  let results = (outs Variadic<DFG_Tensor>:$parts);
+  let types = "T:2 =any:r*";
+}
   let arguments = !con((ins DFG_Tensor:$dimensions, DFG_Tensor:$alpha), twoSeeds);
   let results = oneResult;
   let types = "T:1 S:0";

@@ -138,6 +138,14 @@ DISTC_DECOMPOSITION(gruBlockCell)
 DISTC_DECOMPOSITION(gruBlockCellGrad)
 // Sequences (Sequences.cpp).
 DISTC_DECOMPOSITION(ctcLoss)
+DISTC_DECOMPOSITION(sparseSlice)
+DISTC_DECOMPOSITION(sparseSliceGrad)
+DISTC_DECOMPOSITION(sparseSplit)
+// Ragged tensors (Ragged.cpp).
+DISTC_DECOMPOSITION(raggedToTensor)
+DISTC_DECOMPOSITION(raggedToSparse)
+DISTC_DECOMPOSITION(raggedRange)
+DISTC_DECOMPOSITION(raggedGather)
 #undef DISTC_DECOMPOSITION
 
 /// What was made for an operation of one result.

@@ -25,7 +25,7 @@ def DFG_NodeInterface : OpInterface<"NodeInterface"> {
       list of all operands' types, `*r` of all results' types. `NAME|NAME2`:
       the attribute's name with reference and with resource variables.
       `=TYPE:rK` (or `r*` for all) is no attribute: it says that this result's
-      element type is TYPE. A result without an entry has the type of the first
+      element type is TYPE; `any` says nothing of it. A result without an entry has the type of the first
       entry that names an operand.
     }], "::llvm::StringRef", "getTypeAttributes">,
     StaticInterfaceMethod<[{

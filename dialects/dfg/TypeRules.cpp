@@ -68,6 +68,7 @@ static Type getKnownElement(Type type) {
 
 static bool isFixedType(Type element, StringRef name) {
   return llvm::StringSwitch<bool>(name)
+      .Case("any", true)
       .Case("bool", element.isInteger(1))
       .Case("int32", element.isSignlessInteger(32))
       .Case("int64", element.isSignlessInteger(64))

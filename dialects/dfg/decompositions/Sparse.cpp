@@ -302,6 +302,105 @@ Result sparseAddGrad(Operation *op, GraphBuilder &g) {
   return g.failed() ? Result(failure()) : Result(std::move(results));
 }
 
+namespace {
+
+/// Rows of numbers, where they are constants.
+std::optional<SmallVector<SmallVector<int64_t>>> getConstantRows(Value value) {
+  DenseIntElementsAttr known;
+  if (!matchPattern(value, m_Constant(&known)) || known.getType().getRank() != 2)
+    return std::nullopt;
+  SmallVector<SmallVector<int64_t>> rows(known.getType().getDimSize(0));
+  for (auto [number, at] : llvm::enumerate(known.getValues<APInt>()))
+    rows[number / known.getType().getDimSize(1)].push_back(at.getSExtValue());
+  return rows;
+}
+
+/// The rows of `x` at places of the block [start, start + size), and these places in the block. As many as the data
+/// say, where any of them is no constant.
+struct Block {
+  Value rows, places;
+
+  static Block of(const Sparse &x, Value start, Value size) {
+    GraphBuilder &g = x.g;
+    auto places = getConstantRows(x.places);
+    auto first = g.shapes.getConstants(start), count = g.shapes.getConstants(size);
+    Type i64 = g.builder.getI64Type();
+    if (!places || !first || !count || first->size() != count->size() ||
+        static_cast<int64_t>(first->size()) != x.rank) {
+      auto made = g.makeAll<SparseBlockOp>({x.places, start, size}, {i64, i64});
+      return g.failed() ? Block() : Block{made[0], made[1]};
+    }
+    SmallVector<int64_t> rows, at;
+    for (auto [number, place] : llvm::enumerate(*places)) {
+      const bool isInside = llvm::all_of(llvm::seq<int64_t>(0, x.rank), [&](int64_t axis) {
+        return place[axis] >= (*first)[axis] && place[axis] - (*first)[axis] < (*count)[axis];
+      });
+      if (!isInside)
+        continue;
+      rows.push_back(static_cast<int64_t>(number));
+      for (int64_t axis = 0; axis < x.rank; ++axis)
+        at.push_back(place[axis] - (*first)[axis]);
+    }
+    return {g.integers(rows, /*wide=*/true),
+            g.reshape(g.integers(at, /*wide=*/true), {Dim(static_cast<int64_t>(rows.size())), Dim(x.rank)})};
+  }
+};
+
+} // namespace
+
+/// Operands: places, values, shape, where the block begins, its size.
+Result sparseSlice(Operation *op, GraphBuilder &g) {
+  FailureOr<Sparse> x = Sparse::of(op, g);
+  if (failed(x))
+    return failure();
+  Value start = op->getOperand(3), size = op->getOperand(4);
+  Block block = Block::of(*x, start, size);
+  // As much of the block as there is.
+  Value zero = g.scalar(g.elementOf(x->shape), 0);
+  Value sizes = g.maximum(g.minimum(size, g.sub(x->shape, start)), zero);
+  Value values = g.gather(x->values, block.rows, 0);
+  if (g.failed())
+    return failure();
+  return SmallVector<Value>{block.places, values, sizes};
+}
+
+/// Operands: the gradient of the block's values, all places, where the block began, places in it.
+Result sparseSliceGrad(Operation *op, GraphBuilder &g) {
+  Value dy = op->getOperand(0), places = op->getOperand(1);
+  FailureOr<Dims> given = g.getShape(dy), all = g.getShape(places);
+  if (failed(given) || failed(all))
+    return failure();
+  Type element = g.elementOf(dy), i64 = g.builder.getI64Type();
+  if (given->size() == 1 && given->front() == Dim(0))
+    return one(g, g.make<FillOp>({g.sizes({all->front()}, places), g.scalar(element, 0)}, {}, element));
+  Value rows = g.make<SparseBlockRowsOp>({places, op->getOperand(2), op->getOperand(3)});
+  Value none = g.scalar(i64, 0);
+  return one(g, g.select(g.lessEqual(none, rows), g.gather(dy, g.maximum(rows, none), 0), g.scalar(element, 0)));
+}
+
+/// Operands: the axis, places, values, shape. The first parts are longer by one where they are not of one size.
+Result sparseSplit(Operation *op, GraphBuilder &g) {
+  FailureOr<Sparse> x = Sparse::of(op, g, 1);
+  FailureOr<int64_t> axis = g.getConstant(op->getOperand(0));
+  FailureOr<SmallVector<int64_t>> shape = g.getConstants(op->getOperand(3));
+  if (failed(x) || failed(axis) || failed(shape))
+    return failure();
+  const int64_t parts = getNumber(op, "num_split"), along = *axis < 0 ? *axis + x->rank : *axis;
+  if (along < 0 || along >= x->rank || static_cast<int64_t>(shape->size()) != x->rank || parts > (*shape)[along])
+    return g.fail("it splits " + Twine(x->rank) + " axes along axis " + Twine(*axis) + " into " + Twine(parts));
+  SmallVector<Value> results(3 * parts);
+  SmallVector<int64_t> start(x->rank, 0), size = *shape;
+  for (int64_t part = 0; part < parts; ++part) {
+    size[along] = (*shape)[along] / parts + (part < (*shape)[along] % parts);
+    Block block = Block::of(*x, g.integers(start, /*wide=*/true), g.integers(size, /*wide=*/true));
+    results[part] = block.places;
+    results[parts + part] = g.gather(x->values, block.rows, 0);
+    results[2 * parts + part] = g.integers(size, /*wide=*/true);
+    start[along] += size[along];
+  }
+  return g.failed() ? Result(failure()) : Result(std::move(results));
+}
+
 /// Operands: where each value went, the gradient of all. What was filled in elsewhere has the rest of it.
 Result sparseFillEmptyRowsGrad(Operation *op, GraphBuilder &g) {
   Value went = op->getOperand(0), dy = op->getOperand(1);

@@ -45,7 +45,8 @@ TEST_CASE("results have the types that TensorFlow's operation definitions say") 
       for (int i = 0; definition && i < definition->output_arg_size(); ++i) {
         const auto &output = definition->output_arg(i);
         const std::string said = getTypeOfResult(node->types, std::min<unsigned>(index, 1), i);
-        if (said.empty() || !output.type_list_attr().empty())
+        // Of lists of results that are as long as the node says, a type each, nothing is said.
+        if (said.empty() || said == "any" || !output.type_list_attr().empty())
           continue;
         INFO(tensorFlowName.str() << ", output " << output.name());
         if (output.type_attr().empty())
