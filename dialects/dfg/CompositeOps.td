@@ -195,6 +195,33 @@ def DFG_ExtractVolumePatchesOp : DFG_Composite<"extract_volume_patches", "\"Extr
   let types = "T:0";
   let linearity = "Joint";
 }
+// Rows of the first axis, by a vector of places.
+class DFG_InplaceRows<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "inplaceRows"> {
+  let arguments = (ins DFG_Tensor:$x, DFG_Tensor:$i, DFG_Tensor:$v);
+  let results = oneResult;
+  let types = "T:0";
+  let linearity = "Joint";
+}
+def DFG_InplaceUpdateOp : DFG_InplaceRows<"inplace_update", "\"InplaceUpdate\"">;
+def DFG_InplaceAddOp : DFG_InplaceRows<"inplace_add", "\"InplaceAdd\"">;
+def DFG_InplaceSubOp : DFG_InplaceRows<"inplace_sub", "\"InplaceSub\"">;
+def DFG_TensorStridedSliceUpdateOp : DFG_Composite<"tensor_strided_slice_update", "\"TensorStridedSliceUpdate\"", "stridedSliceUpdate"> {
+  let arguments = (ins DFG_Tensor:$input, DFG_Tensor:$begin, DFG_Tensor:$end, DFG_Tensor:$strides, DFG_Tensor:$value,
+                       DefaultValuedAttr<I64Attr, "0">:$begin_mask, DefaultValuedAttr<I64Attr, "0">:$end_mask,
+                       DefaultValuedAttr<I64Attr, "0">:$ellipsis_mask, DefaultValuedAttr<I64Attr, "0">:$new_axis_mask,
+                       DefaultValuedAttr<I64Attr, "0">:$shrink_axis_mask);
+  let results = oneResult;
+  let types = "T:0 Index:1";
+  let linearity = "Joint";
+}
+// Axes, and what there is one of for each axis, in the order of another format.
+class DFG_DataFormat<string mnemonic, string tensorflow, string decomposition> : DFG_Composite<mnemonic, tensorflow, decomposition> {
+  let arguments = (ins DFG_Tensor:$x, DefaultValuedAttr<StrAttr, "\"NHWC\"">:$src_format, DefaultValuedAttr<StrAttr, "\"NCHW\"">:$dst_format);
+  let results = oneResult;
+  let types = "T:0";
+}
+def DFG_DataFormatDimMapOp : DFG_DataFormat<"data_format_dim_map", "\"DataFormatDimMap\"", "dataFormatDimMap">;
+def DFG_DataFormatVecPermuteOp : DFG_DataFormat<"data_format_vec_permute", "\"DataFormatVecPermute\"", "dataFormatVecPermute">;
 def DFG_LinSpaceOp : DFG_Composite<"lin_space", "\"LinSpace\"", "linSpace"> {
   let arguments = (ins DFG_Tensor:$start, DFG_Tensor:$stop, DFG_Tensor:$num);
   let results = oneResult;
@@ -437,6 +464,24 @@ def DFG_MaxPoolV2Op : DFG_PoolingV2<"max_pool_v2", "\"MaxPoolV2\"", "maxPoolV2",
 def DFG_MaxPoolGradV2Op : DFG_PoolingV2<"max_pool_grad_v2", "\"MaxPoolGradV2\"", "maxPoolV2",
     (ins DFG_Tensor:$orig_input, DFG_Tensor:$orig_output, DFG_Tensor:$grad)>;
 
+// Windows whose sizes are drawn (Graham, Fractional max-pooling, 2014): dfg.fractional_sequences.
+class DFG_FractionalPool<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "fractionalPool", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let arguments = (ins DFG_Tensor:$value, ArrayAttr:$pooling_ratio, DefaultValuedAttr<BoolAttr, "false">:$pseudo_random,
+                       DefaultValuedAttr<BoolAttr, "false">:$overlapping, DefaultValuedAttr<BoolAttr, "false">:$deterministic,
+                       DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2);
+  let results = (outs DFG_Tensor:$output, DFG_Tensor:$row_pooling_sequence, DFG_Tensor:$col_pooling_sequence);
+  let types = "T:0 =int64:r1 =int64:r2";
+}
+def DFG_FractionalMaxPoolOp : DFG_FractionalPool<"fractional_max_pool", "\"FractionalMaxPool\"">;
+def DFG_FractionalAvgPoolOp : DFG_FractionalPool<"fractional_avg_pool", "\"FractionalAvgPool\""> { let linearity = "Joint"; }
+def DFG_FractionalAvgPoolGradOp : DFG_Composite<"fractional_avg_pool_grad", "\"FractionalAvgPoolGrad\"", "fractionalAvgPoolGrad"> {
+  let arguments = (ins DFG_Tensor:$orig_input_tensor_shape, DFG_Tensor:$out_backprop, DFG_Tensor:$row_pooling_sequence,
+                       DFG_Tensor:$col_pooling_sequence, DefaultValuedAttr<BoolAttr, "false">:$overlapping);
+  let results = oneResult;
+  let types = "T:1";
+  let linearity = "Joint";
+}
+
 // ---- Segments of rows ---------------------------------------------------------------------------------------------
 class DFG_Segments<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "segments"> {
   let arguments = (ins DFG_Tensor:$data, DFG_Tensor:$segment_ids);
@@ -464,24 +509,6 @@ class DFG_SparseSegments<string mnemonic, string tensorflow> : DFG_Composite<mne
   let results = oneResult;
   let types = "T:0 Tidx:1 Tsegmentids:2";
 }
-// Windows whose sizes are drawn (Graham, Fractional max-pooling, 2014): dfg.fractional_sequences.
-class DFG_FractionalPool<string mnemonic, string tensorflow> : DFG_Composite<mnemonic, tensorflow, "fractionalPool", [MemoryEffects<[MemRead, MemWrite]>]> {
-  let arguments = (ins DFG_Tensor:$value, ArrayAttr:$pooling_ratio, DefaultValuedAttr<BoolAttr, "false">:$pseudo_random,
-                       DefaultValuedAttr<BoolAttr, "false">:$overlapping, DefaultValuedAttr<BoolAttr, "false">:$deterministic,
-                       DefaultValuedAttr<I64Attr, "0">:$seed, DefaultValuedAttr<I64Attr, "0">:$seed2);
-  let results = (outs DFG_Tensor:$output, DFG_Tensor:$row_pooling_sequence, DFG_Tensor:$col_pooling_sequence);
-  let types = "T:0 =int64:r1 =int64:r2";
-}
-def DFG_FractionalMaxPoolOp : DFG_FractionalPool<"fractional_max_pool", "\"FractionalMaxPool\"">;
-def DFG_FractionalAvgPoolOp : DFG_FractionalPool<"fractional_avg_pool", "\"FractionalAvgPool\""> { let linearity = "Joint"; }
-def DFG_FractionalAvgPoolGradOp : DFG_Composite<"fractional_avg_pool_grad", "\"FractionalAvgPoolGrad\"", "fractionalAvgPoolGrad"> {
-  let arguments = (ins DFG_Tensor:$orig_input_tensor_shape, DFG_Tensor:$out_backprop, DFG_Tensor:$row_pooling_sequence,
-                       DFG_Tensor:$col_pooling_sequence, DefaultValuedAttr<BoolAttr, "false">:$overlapping);
-  let results = oneResult;
-  let types = "T:1";
-  let linearity = "Joint";
-}
-
 def DFG_SparseSegmentSumOp : DFG_SparseSegments<"sparse_segment_sum", "\"SparseSegmentSum\"">;
 def DFG_SparseSegmentMeanOp : DFG_SparseSegments<"sparse_segment_mean", "\"SparseSegmentMean\"">;
 def DFG_SparseSegmentSqrtNOp : DFG_SparseSegments<"sparse_segment_sqrt_n", "\"SparseSegmentSqrtN\"">;
@@ -564,6 +591,29 @@ def DFG_CTCLossOp : DFG_Composite<"ctc_loss", "\"CTCLoss\"", "ctcLoss"> {
   let types = "T:0";
 }
 
+// ---- Ragged tensors: values, and where each row of them begins ------------------------------------------------------
+def DFG_RaggedTensorToTensorOp : DFG_Composite<"ragged_tensor_to_tensor", "\"RaggedTensorToTensor\"", "raggedToTensor"> {
+  let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$values, DFG_Tensor:$default_value, Variadic<DFG_Tensor>:$row_partition_tensors,
+                       ArrayAttr:$row_partition_types);
+  let results = oneResult;
+  let types = "T:1 Tindex:3 Tshape:0 num_row_partition_tensors:#-3";
+}
+def DFG_RaggedTensorToSparseOp : DFG_Composite<"ragged_tensor_to_sparse", "\"RaggedTensorToSparse\"", "raggedToSparse"> {
+  let arguments = (ins Variadic<DFG_Tensor>:$splits_and_values);
+  let results = (outs DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$sizes);
+  let types = "T:-1 Tsplits:0 RAGGED_RANK:#-1 =int64:r0 =int64:r2";
+}
+def DFG_RaggedRangeOp : DFG_Composite<"ragged_range", "\"RaggedRange\"", "raggedRange"> {
+  let arguments = (ins DFG_Tensor:$starts, DFG_Tensor:$limits, DFG_Tensor:$deltas);
+  let results = (outs DFG_Tensor:$splits, DFG_Tensor:$values);
+  let types = "T:0 Tsplits:r0";
+}
+def DFG_RaggedGatherOp : DFG_Composite<"ragged_gather", "\"RaggedGather\"", "raggedGather"> {
+  let arguments = (ins Variadic<DFG_Tensor>:$splits_values_and_indices, I64Attr:$OUTPUT_RAGGED_RANK);
+  let results = (outs Variadic<DFG_Tensor>:$splits_and_values);
+  let types = "Tvalues:-2 Tindices:-1 Tsplits:0 PARAMS_RAGGED_RANK:#-2 =any:r*";
+}
+
 // ---- Sparse tensors: indices and values --------------------------------------------------------------------------
 def DFG_SparseToDenseOp : DFG_Composite<"sparse_to_dense", "\"SparseToDense\"", "sparseToDense"> {
   let arguments = (ins DFG_Tensor:$sparse_indices, DFG_Tensor:$output_shape, DFG_Tensor:$sparse_values, DFG_Tensor:$default_value,
@@ -591,29 +641,6 @@ def DFG_SparseReorderOp : DFG_OfSparse<"sparse_reorder", "\"SparseReorder\"", "s
     (outs DFG_Tensor:$places, DFG_Tensor:$values), "T:1 =int64:r0"> {
   let summary = "Places and values in row-major order";
 }
-// ---- Ragged tensors: values, and where each row of them begins ------------------------------------------------------
-def DFG_RaggedTensorToTensorOp : DFG_Composite<"ragged_tensor_to_tensor", "\"RaggedTensorToTensor\"", "raggedToTensor"> {
-  let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$values, DFG_Tensor:$default_value, Variadic<DFG_Tensor>:$row_partition_tensors,
-                       ArrayAttr:$row_partition_types);
-  let results = oneResult;
-  let types = "T:1 Tindex:3 Tshape:0 num_row_partition_tensors:#-3";
-}
-def DFG_RaggedTensorToSparseOp : DFG_Composite<"ragged_tensor_to_sparse", "\"RaggedTensorToSparse\"", "raggedToSparse"> {
-  let arguments = (ins Variadic<DFG_Tensor>:$splits_and_values);
-  let results = (outs DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$sizes);
-  let types = "T:-1 Tsplits:0 RAGGED_RANK:#-1 =int64:r0 =int64:r2";
-}
-def DFG_RaggedRangeOp : DFG_Composite<"ragged_range", "\"RaggedRange\"", "raggedRange"> {
-  let arguments = (ins DFG_Tensor:$starts, DFG_Tensor:$limits, DFG_Tensor:$deltas);
-  let results = (outs DFG_Tensor:$splits, DFG_Tensor:$values);
-  let types = "T:0 Tsplits:r0";
-}
-def DFG_RaggedGatherOp : DFG_Composite<"ragged_gather", "\"RaggedGather\"", "raggedGather"> {
-  let arguments = (ins Variadic<DFG_Tensor>:$splits_values_and_indices, I64Attr:$OUTPUT_RAGGED_RANK);
-  let results = (outs Variadic<DFG_Tensor>:$splits_and_values);
-  let types = "Tvalues:-2 Tindices:-1 Tsplits:0 PARAMS_RAGGED_RANK:#-2 =any:r*";
-}
-
 def DFG_SparseDenseCwiseDivOp : DFG_OfSparse<"sparse_dense_cwise_div", "\"SparseDenseCwiseDiv\"", "sparseWithDense", (ins DFG_Tensor:$dense), oneResult, "T:1">;
 }
 def DFG_SparseReduceMaxOp : DFG_OfSparse<"sparse_reduce_max", "\"SparseReduceMax\"", "sparseReduce",
@@ -646,6 +673,23 @@ def DFG_SparseConcatOp : DFG_Composite<"sparse_concat", "\"SparseConcat\"", "spa
   let results = (outs DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$sizes);
   let types = "T:r1 N:#/3 =int64:r0 =int64:r2";
 }
+// Those of a block of places, which are counted from its first then.
+def DFG_SparseSliceOp : DFG_Composite<"sparse_slice", "\"SparseSlice\"", "sparseSlice"> {
+  let arguments = (ins DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$dimensions, DFG_Tensor:$start, DFG_Tensor:$size);
+  let results = (outs DFG_Tensor:$places_out, DFG_Tensor:$values_out, DFG_Tensor:$dimensions_out);
+  let types = "T:1 =int64:r0 =int64:r2";
+}
+def DFG_SparseSliceGradOp : DFG_Composite<"sparse_slice_grad", "\"SparseSliceGrad\"", "sparseSliceGrad"> {
+  let arguments = (ins DFG_Tensor:$backprop_val_grad, DFG_Tensor:$input_indices, DFG_Tensor:$input_start, DFG_Tensor:$output_indices);
+  let results = oneResult;
+  let types = "T:0";
+  let linearity = "First";
+}
+def DFG_SparseSplitOp : DFG_Composite<"sparse_split", "\"SparseSplit\"", "sparseSplit"> {
+  let arguments = (ins DFG_Tensor:$split_dim, DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$dimensions, I64Attr:$num_split);
+  let results = (outs Variadic<DFG_Tensor>:$parts);
+  let types = "T:2 =any:r*";
+}
 def DFG_SparseFillEmptyRowsGradOp : DFG_Composite<"sparse_fill_empty_rows_grad", "\"SparseFillEmptyRowsGrad\"", "sparseFillEmptyRowsGrad"> {
   let arguments = (ins DFG_Tensor:$reverse_index_map, DFG_Tensor:$grad_values);
   let results = (outs DFG_Tensor:$d_values, DFG_Tensor:$d_default_value);
@@ -673,23 +717,6 @@ def DFG_RandomShuffleOp : DFG_Composite<"random_shuffle", "\"RandomShuffle\"", "
   let types = "T:0";
 }
 def DFG_RandomGammaOp : DFG_Composite<"random_gamma", "\"RandomGamma\"", "randomGamma", drawing> {
-// Those of a block of places, which are counted from its first then.
-def DFG_SparseSliceOp : DFG_Composite<"sparse_slice", "\"SparseSlice\"", "sparseSlice"> {
-  let arguments = (ins DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$dimensions, DFG_Tensor:$start, DFG_Tensor:$size);
-  let results = (outs DFG_Tensor:$places_out, DFG_Tensor:$values_out, DFG_Tensor:$dimensions_out);
-  let types = "T:1 =int64:r0 =int64:r2";
-}
-def DFG_SparseSliceGradOp : DFG_Composite<"sparse_slice_grad", "\"SparseSliceGrad\"", "sparseSliceGrad"> {
-  let arguments = (ins DFG_Tensor:$backprop_val_grad, DFG_Tensor:$input_indices, DFG_Tensor:$input_start, DFG_Tensor:$output_indices);
-  let results = oneResult;
-  let types = "T:0";
-  let linearity = "First";
-}
-def DFG_SparseSplitOp : DFG_Composite<"sparse_split", "\"SparseSplit\"", "sparseSplit"> {
-  let arguments = (ins DFG_Tensor:$split_dim, DFG_Tensor:$places, DFG_Tensor:$values, DFG_Tensor:$dimensions, I64Attr:$num_split);
-  let results = (outs Variadic<DFG_Tensor>:$parts);
-  let types = "T:2 =any:r*";
-}
   let arguments = !con((ins DFG_Tensor:$dimensions, DFG_Tensor:$alpha), twoSeeds);
   let results = oneResult;
   let types = "T:1 S:0";
@@ -714,8 +741,50 @@ def DFG_StatelessRandomPoissonOp : DFG_Composite<"stateless_random_poisson", "\"
   let results = oneResult;
   let types = "T:0 Tseed:1 Rtype:2 dtype:r0";
 }
+def DFG_StatelessRandomBinomialOp : DFG_Composite<"stateless_random_binomial", "\"StatelessRandomBinomial\"", "randomBinomial"> {
+  let arguments = (ins DFG_Tensor:$dimensions, DFG_Tensor:$seed, DFG_Tensor:$counts, DFG_Tensor:$probs);
+  let results = oneResult;
+  let types = "S:0 Tseed:1 T:2 dtype:r0";
+}
+// Normal numbers that lie between two bounds.
+defvar normalBetween = (ins DFG_Tensor:$means, DFG_Tensor:$stddevs, DFG_Tensor:$minvals, DFG_Tensor:$maxvals);
+def DFG_StatelessParameterizedTruncatedNormalOp : DFG_Composite<"stateless_parameterized_truncated_normal",
+    "\"StatelessParameterizedTruncatedNormal\"", "truncatedNormalBetween"> {
+  let arguments = !con((ins DFG_Tensor:$dimensions, DFG_Tensor:$seed), normalBetween);
+  let results = oneResult;
+  let types = "dtype:2 S:0 Tseed:1";
+}
+def DFG_ParameterizedTruncatedNormalOp : DFG_Composite<"parameterized_truncated_normal", "\"ParameterizedTruncatedNormal\"",
+                                                       "truncatedNormalBetween", drawing> {
+  let arguments = !con((ins DFG_Tensor:$dimensions), normalBetween, twoSeeds);
+  let results = oneResult;
+  let types = "dtype:1 T:0";
+}
+def DFG_StatelessRandomGetKeyCounterAlgOp : DFG_Composite<"stateless_random_get_key_counter_alg", "\"StatelessRandomGetKeyCounterAlg\"",
+                                                          "keyCounterAlgorithm"> {
+  let arguments = (ins DFG_Tensor:$seed);
+  let results = (outs DFG_Tensor:$key, DFG_Tensor:$counter, DFG_Tensor:$alg);
+  let types = "Tseed:0 =uint64:r0 =uint64:r1 =int32:r2";
+}
+def DFG_StatelessRandomGetAlgOp : DFG_Composite<"stateless_random_get_alg", "\"StatelessRandomGetAlg\"", "keyCounterAlgorithm"> {
+  let arguments = (ins);
+  let results = (outs DFG_Tensor:$alg);
+  let types = "=int32:r0";
+}
+def DFG_StatelessShuffleOp : DFG_Composite<"stateless_shuffle", "\"StatelessShuffle\"", "statelessShuffle"> {
+  let arguments = (ins DFG_Tensor:$value, DFG_Tensor:$key, DFG_Tensor:$counter, DFG_Tensor:$alg);
+  let results = oneResult;
+  let types = "T:0";
+}
+def DFG_AllCandidateSamplerOp : DFG_Composite<"all_candidate_sampler", "\"AllCandidateSampler\"", "allCandidates"> {
+  let summary = "All classes, each of which is expected once";
+  let arguments = !con((ins DFG_Tensor:$true_classes, I64Attr:$num_true, I64Attr:$num_sampled, BoolAttr:$unique), twoSeeds);
+  let results = (outs DFG_Tensor:$sampled_candidates, DFG_Tensor:$true_expected_count, DFG_Tensor:$sampled_expected_count);
+  let types = "=int64:r0 =float32:r1 =float32:r2";
+}
 // What draws from another distribution by a number from [0, 1), whose bits are the seed of the further ones that it needs. No
 // operations of TensorFlow.
 def DFG_DrawGammaOp : DFG_Binary<"draw_gamma", "\"\"", "return s.special(\"draw_gamma\", {x, y});">;
 def DFG_DrawPoissonOp : DFG_Binary<"draw_poisson", "\"\"", "return s.special(\"draw_poisson\", {x, y});">;
+def DFG_DrawBinomialOp : DFG_Ternary<"draw_binomial", "\"\"", "return s.special(\"draw_binomial\", {x, y, z});">;
 #endif // DFG_COMPOSITE_OPS

@@ -309,4 +309,117 @@ Result broadcastArgs(Operation *op, GraphBuilder &g) {
   return one(g, g.pack(sizes, 0));
 }
 
+/// Operands: a tensor, the rows that are changed, what they become or are changed by. Rows are counted around.
+Result inplaceRows(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0), rows = op->getOperand(1), values = op->getOperand(2);
+  FailureOr<Dims> at = g.getShape(rows);
+  if (failed(at))
+    return failure();
+  if (at->empty()) {
+    rows = g.reshape(rows, {Dim(1)});
+    values = g.expandDims(values, 0);
+  }
+  Value places = g.expandDims(g.make<FloorModOp>({rows, g.sizeOf(x, 0, g.elementOf(rows))}), 1);
+  if (llvm::isa<InplaceUpdateOp>(op))
+    return one(g, g.make<TensorScatterUpdateOp>({x, places, values}));
+  if (llvm::isa<InplaceAddOp>(op))
+    return one(g, g.make<TensorScatterAddOp>({x, places, values}));
+  return one(g, g.make<TensorScatterSubOp>({x, places, values}));
+}
+
+/// Operands: a tensor, begin, end and strides of a slice, what it becomes. The same slice of the numbers of elements
+/// says which they are. An axis in front that is taken whole, as the batch's is, need not be known.
+Result stridedSliceUpdate(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0), values = op->getOperand(4);
+  FailureOr<Dims> shape = g.getShape(x);
+  FailureOr<SmallVector<int64_t>> begin = g.getConstants(op->getOperand(1)), end = g.getConstants(op->getOperand(2)),
+                                  strides = g.getConstants(op->getOperand(3));
+  if (failed(shape) || failed(begin) || failed(end) || failed(strides))
+    return failure();
+  const StringRef masks[] = {"begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"};
+  auto isSet = [&](StringRef mask) { return (getNumber(op, mask) & 1) != 0; };
+  const bool isWhole = !shape->empty() && !begin->empty() && strides->front() == 1 && isSet("begin_mask") &&
+                       isSet("end_mask") && getNumber(op, "ellipsis_mask") == 0 && !isSet("new_axis_mask") &&
+                       !isSet("shrink_axis_mask");
+  const size_t lead = isWhole ? 1 : 0;
+  SmallVector<int64_t> sizes;
+  int64_t count = 1;
+  for (Dim size : ArrayRef(*shape).drop_front(lead)) {
+    if (!size.isConstant() || llvm::MulOverflow(count, size.getConstant(), count))
+      return g.fail("the size of what is sliced is not known");
+    sizes.push_back(size.getConstant());
+  }
+  SmallVector<NamedAttribute> attributes;
+  for (StringRef mask : masks)
+    attributes.push_back(g.attribute(mask, g.builder.getI64IntegerAttr(getNumber(op, mask) >> lead)));
+  auto rest = [&](ArrayRef<int64_t> numbers) { return g.integers(numbers.drop_front(lead)); };
+  Value numbers = g.make<RangeOp>({g.integer(0), g.integer(count), g.integer(1)});
+  Value taken = g.make<StridedSliceOp>(
+      {g.reshape(numbers, SmallVector<Dim>(sizes.begin(), sizes.end())), rest(*begin), rest(*end), rest(*strides)},
+      attributes);
+  if (g.failed())
+    return failure();
+  FailureOr<Dims> slice = g.getShape(taken), given = g.getShape(values);
+  if (failed(slice) || failed(given))
+    return failure();
+  Dims expected = *slice;
+  if (isWhole)
+    expected.insert(expected.begin(), shape->front());
+  if (!shapes::fits(expected, *given))
+    return g.fail("it puts " + shapes::print(*given) + " where the slice is " + shapes::print(expected));
+  int64_t many = 1;
+  for (Dim size : *slice)
+    many *= size.getConstant();
+  Value places = g.reshape(taken, {Dim(many), Dim(1)});
+  if (!isWhole) {
+    Value flat = g.make<TensorScatterUpdateOp>({g.reshape(x, {Dim(count)}), places, g.reshape(values, {Dim(many)})});
+    return one(g, g.reshape(flat, *shape));
+  }
+  Value elements = g.transpose(g.reshape(x, {shape->front(), Dim(count)}), {1, 0});
+  Value becomes = g.transpose(g.reshape(values, {shape->front(), Dim(many)}), {1, 0});
+  Value updated = g.transpose(g.make<TensorScatterUpdateOp>({elements, places, becomes}), {1, 0});
+  return one(g, g.reshape(updated, *shape));
+}
+
+/// Which axis of the destination's format each of the source's is; fails where they are not the same axes.
+static FailureOr<SmallVector<int64_t>> mapAxes(Operation *op, GraphBuilder &g, StringRef from, StringRef to) {
+  SmallVector<int64_t> map;
+  for (char axis : from)
+    map.push_back(static_cast<int64_t>(to.find(axis)));
+  if (from.size() != to.size() || llvm::is_contained(map, -1) || !isPermutationVector(map))
+    return g.fail("its formats are " + getText(op, "src_format") + " and " + getText(op, "dst_format"));
+  return map;
+}
+
+Result dataFormatDimMap(Operation *op, GraphBuilder &g) {
+  auto map = mapAxes(op, g, getText(op, "src_format"), getText(op, "dst_format"));
+  if (failed(map))
+    return failure();
+  Value axes = op->getOperand(0);
+  Type element = g.elementOf(axes);
+  Value table = g.integers(*map, element.isInteger(64));
+  Value at = g.make<FloorModOp>({axes, g.scalar(element, static_cast<double>(map->size()))});
+  return one(g, g.gather(table, at, 0));
+}
+
+/// Sizes, or pairs of them, an axis a row; those of images alone have no rows for examples and channels.
+Result dataFormatVecPermute(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0);
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape))
+    return failure();
+  if (shape->empty() || !shape->front().isConstant())
+    return g.fail("the number of axes is not known");
+  std::string from = getText(op, "src_format").str(), to = getText(op, "dst_format").str();
+  if (shape->front().getConstant() + 2 == static_cast<int64_t>(from.size()))
+    for (std::string *format : {&from, &to})
+      llvm::erase_if(*format, [](char axis) { return axis == 'N' || axis == 'C'; });
+  auto map = mapAxes(op, g, to, from);
+  if (failed(map))
+    return failure();
+  if (shape->front().getConstant() != static_cast<int64_t>(map->size()))
+    return g.fail("it takes " + shapes::print(*shape) + " for the axes " + from);
+  return one(g, g.gather(x, g.integers(*map), 0));
+}
+
 } // namespace distc::dfg::decompositions

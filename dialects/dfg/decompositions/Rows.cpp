@@ -9,6 +9,7 @@
 #include "dialects/dfg/Generators.h"
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/MathExtras.h"
+#include <cmath>
 #include <limits>
 
 using namespace mlir;
@@ -247,6 +248,87 @@ Result randomGamma(Operation *op, GraphBuilder &g) {
   Value alpha = op->getOperand(op->getNumOperands() - 1);
   Value drawn = g.make<DrawGammaOp>({g.cast(alpha, g.builder.getF64Type()), drawFor(op, g, alpha, seed)});
   return one(g, g.cast(drawn, g.elementOf(op->getResult(0))));
+}
+
+/// Operands: shape, seed, how many tries, how probable each is.
+Result randomBinomial(Operation *op, GraphBuilder &g) {
+  Type f64 = g.builder.getF64Type();
+  Value drawn = drawUniform(op, g, op->getOperand(0), f64, 1);
+  Value counted = g.make<DrawBinomialOp>({g.cast(op->getOperand(2), f64), g.cast(op->getOperand(3), f64), drawn});
+  return one(g, g.cast(counted, g.elementOf(op->getResult(0))));
+}
+
+/// Operands: shape, means, deviations, least and largest; or shape, seed, these. By the inverse of the distribution
+/// function, in the half where that is exact.
+Result truncatedNormalBetween(Operation *op, GraphBuilder &g) {
+  const bool isStateless = llvm::isa<StatelessParameterizedTruncatedNormalOp>(op);
+  Type f64 = g.builder.getF64Type();
+  Value drawn = drawUniform(op, g, op->getOperand(0), f64, isStateless ? 1 : -1);
+  FailureOr<Dims> shape = g.getShape(drawn);
+  if (failed(shape))
+    return failure();
+  const int64_t rank = shape->size();
+  SmallVector<Value> parameters;
+  for (Value parameter : op->getOperands().drop_front(isStateless ? 2 : 1)) {
+    FailureOr<Dims> own = g.getShape(parameter);
+    if (failed(own))
+      return failure();
+    parameter = g.cast(parameter, f64);
+    // Those of a vector are of a row each.
+    if (!isStateless && own->size() == 1)
+      for (int64_t axis = 1; axis < rank; ++axis)
+        parameter = g.expandDims(parameter, axis);
+    parameters.push_back(parameter);
+  }
+  Value mean = parameters[0], deviation = parameters[1];
+  Value ends[] = {g.div(g.sub(parameters[2], mean), deviation), g.div(g.sub(parameters[3], mean), deviation)};
+  Value low = g.minimum(ends[0], ends[1]), high = g.maximum(ends[0], ends[1]);
+  // Above the mean: the mirror image, below it.
+  Value zero = g.scalar(f64, 0), isAbove = g.less(zero, low);
+  Value from = g.select(isAbove, g.neg(high), low), to = g.select(isAbove, g.neg(low), high);
+  Value half = g.scalar(f64, 0.5), root = g.scalar(f64, -std::sqrt(0.5));
+  auto below = [&](Value x) { return g.mul(half, g.make<ErfcOp>(g.mul(x, root))); };
+  Value inside = g.add(drawn, g.scalar(f64, 0x1p-54));
+  Value share = g.add(below(from), g.mul(inside, g.sub(below(to), below(from))));
+  Value number = g.minimum(g.maximum(g.make<NdtriOp>(share), from), to);
+  number = g.select(isAbove, g.neg(number), number);
+  return one(g, g.cast(g.add(mean, g.mul(deviation, number)), g.elementOf(op->getResult(0))));
+}
+
+/// A key and a counter of a seed, and the algorithm, which is Philox; or that alone.
+Result keyCounterAlgorithm(Operation *op, GraphBuilder &g) {
+  Value philox = g.integer(1);
+  if (op->getNumOperands() == 0)
+    return one(g, philox);
+  Type words = g.elementOf(op->getResult(0));
+  SmallVector<Value> made = g.makeAll<StatelessRandomGetKeyCounterOp>(op->getOperand(0), {words, words});
+  if (g.failed())
+    return failure();
+  made.push_back(philox);
+  return made;
+}
+
+/// Operands: rows, key, counter, algorithm.
+Result statelessShuffle(Operation *op, GraphBuilder &g) {
+  Value x = op->getOperand(0);
+  FailureOr<Dims> shape = g.getShape(x);
+  if (failed(shape))
+    return failure();
+  if (shape->empty() || shape->front() == Dim(0) || shape->front() == Dim(1))
+    return one(g, g.make<IdentityOp>(x));
+  Value words = g.make<StatelessRandomUniformFullIntV2Op>(
+      {g.sizes({shape->front()}, x), op->getOperand(1), op->getOperand(2), op->getOperand(3)}, {},
+      g.builder.getI32Type());
+  return one(g, g.gather(x, g.make<ShuffledRowsOp>(words), 0));
+}
+
+/// Operands: true classes.
+Result allCandidates(Operation *op, GraphBuilder &g) {
+  Type f32 = g.builder.getF32Type(), i64 = g.builder.getI64Type();
+  Value all = g.cast(g.make<RangeOp>({g.integer(0), g.integer(getNumber(op, "num_sampled")), g.integer(1)}), i64);
+  auto ones = [&](Value like) { return g.make<OnesLikeOp>(g.cast(like, f32)); };
+  SmallVector<Value> results = {all, ones(op->getOperand(0)), ones(all)};
+  return g.failed() ? Result(failure()) : Result(std::move(results));
 }
 
 /// Operands: shape, rate; or shape, seed, rate.

@@ -166,3 +166,59 @@ dfg.func @steps(%n: tensor<i64>, %x: tensor<?x5x4xf32>, %s: tensor<5x3xf32>, %w:
     -> (tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>)
   dfg.return %y#6 : tensor<*xf32>
 }
+
+// -----
+
+dfg.func @longest(%v: tensor<5xf32>, %splits: tensor<4xi64>) -> tensor<*xf32> {
+  %any = dfg.const dense<-1> : tensor<i64> : tensor<i64>
+  %none = dfg.const dense<0.0> : tensor<f32> : tensor<f32>
+  // expected-error@+1 {{(ragged_tensor_to_tensor) has no code here: how long its longest row is depends on the data; say the size, as in to_tensor(shape=[None, 20])}}
+  %x = dfg.ragged_tensor_to_tensor %any, %v, %none, %splits {row_partition_types = ["ROW_SPLITS"]}
+    : (tensor<i64>, tensor<5xf32>, tensor<f32>, tensor<4xi64>) -> tensor<*xf32>
+  dfg.return %x : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @taken(%v: tensor<4xf32>, %rows: tensor<2xi32>) -> tensor<*xf32> {
+  %splits = dfg.const dense<[0, 3, 3, 4]> : tensor<4xi64> : tensor<4xi64>
+  // expected-error@+1 {{(ragged_gather) has no code here: which rows of a ragged tensor are taken depends on the data, so that how many values there are does}}
+  %t, %y = dfg.ragged_gather %splits, %v, %rows {OUTPUT_RAGGED_RANK = 1 : i64} : (tensor<4xi64>, tensor<4xf32>, tensor<2xi32>) -> (tensor<3xi64>, tensor<*xf32>)
+  dfg.return %y : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @range(%starts: tensor<2xi32>) -> tensor<*xi32> {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  // expected-error@+1 {{(ragged_range) has no code here: how long its ranges are depends on the data}}
+  %s, %x = dfg.ragged_range %starts, %one, %one : (tensor<2xi32>, tensor<i32>, tensor<i32>) -> (tensor<3xi64>, tensor<*xi32>)
+  dfg.return %x : tensor<*xi32>
+}
+
+// -----
+
+dfg.func @places(%v: tensor<5xf32>, %splits: tensor<4xi64>) -> tensor<*xi64> {
+  // expected-error@+1 {{(ragged_tensor_to_sparse) has no code here: where the rows of its ragged tensor begin depends on the data}}
+  %p, %w, %s = dfg.ragged_tensor_to_sparse %splits, %v : (tensor<4xi64>, tensor<5xf32>) -> (tensor<*xi64>, tensor<*xf32>, tensor<2xi64>)
+  dfg.return %p : tensor<*xi64>
+}
+
+// -----
+
+dfg.func @ratio(%x: tensor<2x7x5x3xf32>) -> tensor<*xf32> {
+  // expected-error@+1 {{(fractional_max_pool) has no code here: its pooling_ratio is not of the form [1, rows, columns, 1]}}
+  %y:3 = dfg.fractional_max_pool %x {pooling_ratio = [2.0 : f32, 1.5 : f32, 1.5 : f32, 1.0 : f32]} : (tensor<2x7x5x3xf32>) -> (tensor<*xf32>, tensor<*xi64>, tensor<*xi64>)
+  dfg.return %y#0 : tensor<*xf32>
+}
+
+// -----
+
+dfg.func @parts(%at: tensor<5x2xi64>, %v: tensor<5xf32>) -> tensor<*xi64> {
+  %axis = dfg.const dense<1> : tensor<i64> : tensor<i64>
+  %shape = dfg.const dense<[4, 2]> : tensor<2xi64> : tensor<2xi64>
+  // expected-error@+1 {{(sparse_split) has no code here: it splits 2 axes along axis 1 into 3}}
+  %p:9 = dfg.sparse_split %axis, %at, %v, %shape {num_split = 3 : i64} : (tensor<i64>, tensor<5x2xi64>, tensor<5xf32>, tensor<2xi64>)
+    -> (tensor<*xi64>, tensor<*xi64>, tensor<*xi64>, tensor<*xf32>, tensor<*xf32>, tensor<*xf32>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>)
+  dfg.return %p#0 : tensor<*xi64>
+}

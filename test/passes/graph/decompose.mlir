@@ -271,3 +271,117 @@ dfg.func @gamma(%key: tensor<1xui64>, %counter: tensor<2xui64>, %alg: tensor<i32
     : (tensor<2xi32>, tensor<1xui64>, tensor<2xui64>, tensor<i32>, tensor<3xf32>) -> tensor<5x3xf32>
   dfg.return %x : tensor<5x3xf32>
 }
+
+// Rows of a block of places that are constants are known; of others as many as the data say are found when the program runs.
+// CHECK-LABEL: dfg.func @blocks
+dfg.func @blocks(%at: tensor<5x2xi64>, %v: tensor<5xf32>, %w: tensor<3xf32>) -> (tensor<*xi64>, tensor<*xf32>, tensor<*xi64>, tensor<*xf32>, tensor<*xf32>) {
+  %shape = dfg.const dense<[4, 3]> : tensor<2xi64> : tensor<2xi64>
+  %start = dfg.const dense<[1, 0]> : tensor<2xi64> : tensor<2xi64>
+  %size = dfg.const dense<[2, 9]> : tensor<2xi64> : tensor<2xi64>
+  // CHECK: %[[BLOCK:.*]]:2 = dfg.sparse_block %arg0
+  // CHECK: %[[VALUES:.*]] = dfg.gather_v2 %arg1, %[[BLOCK]]#0
+  %p, %x, %s = dfg.sparse_slice %at, %v, %shape, %start, %size
+    : (tensor<5x2xi64>, tensor<5xf32>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> (tensor<*xi64>, tensor<*xf32>, tensor<2xi64>)
+  // CHECK: dfg.sparse_block_rows %arg0, %{{.*}} -> tensor<5xi64>
+  %d = dfg.sparse_slice_grad %x, %at, %start, %p : (tensor<*xf32>, tensor<5x2xi64>, tensor<2xi64>, tensor<*xi64>) -> tensor<*xf32>
+  %known = dfg.const dense<[[0, 1], [1, 2], [2, 0]]> : tensor<3x2xi64> : tensor<3x2xi64>
+  // CHECK: dfg.const dense<[1, 2]> : tensor<2xi64>
+  // CHECK-NOT: dfg.sparse_block
+  // CHECK: dfg.gather_v2 %arg2{{.*}} -> tensor<2xf32>
+  %q, %y, %t = dfg.sparse_slice %known, %w, %shape, %start, %size
+    : (tensor<3x2xi64>, tensor<3xf32>, tensor<2xi64>, tensor<2xi64>, tensor<2xi64>) -> (tensor<*xi64>, tensor<*xf32>, tensor<2xi64>)
+  dfg.return %p, %x, %q, %y, %d : tensor<*xi64>, tensor<*xf32>, tensor<*xi64>, tensor<*xf32>, tensor<*xf32>
+}
+
+// A dense tensor has a place for each of the longest row, where that is known, or for as many as are asked for.
+// CHECK-LABEL: dfg.func @ragged
+dfg.func @ragged(%v: tensor<5x2xf32>, %given: tensor<4xi64>) -> (tensor<3x3x2xf32>, tensor<3x4x2xf32>, tensor<10x3xi64>) {
+  %splits = dfg.const dense<[0, 1, 1, 4]> : tensor<4xi64> : tensor<4xi64>
+  %any = dfg.const dense<-1> : tensor<i64> : tensor<i64>
+  %four = dfg.const dense<[-1, 4, -1]> : tensor<3xi64> : tensor<3xi64>
+  %none = dfg.const dense<0.5> : tensor<f32> : tensor<f32>
+  // CHECK: dfg.select_v2 {{.*}} -> tensor<3x3x2xf32>
+  %x = dfg.ragged_tensor_to_tensor %any, %v, %none, %splits {row_partition_types = ["ROW_SPLITS"]}
+    : (tensor<i64>, tensor<5x2xf32>, tensor<f32>, tensor<4xi64>) -> tensor<3x3x2xf32>
+  // CHECK: dfg.select_v2 {{.*}} -> tensor<3x4x2xf32>
+  %y = dfg.ragged_tensor_to_tensor %four, %v, %none, %given {row_partition_types = ["ROW_SPLITS"]}
+    : (tensor<3xi64>, tensor<5x2xf32>, tensor<f32>, tensor<4xi64>) -> tensor<3x4x2xf32>
+  %all = dfg.const dense<[0, 1, 1, 5]> : tensor<4xi64> : tensor<4xi64>
+  // CHECK: dfg.const dense<[3, 4, 2]> : tensor<3xi64>
+  %p, %w, %s = dfg.ragged_tensor_to_sparse %all, %v : (tensor<4xi64>, tensor<5x2xf32>) -> (tensor<10x3xi64>, tensor<10xf32>, tensor<3xi64>)
+  dfg.return %x, %y, %p : tensor<3x3x2xf32>, tensor<3x4x2xf32>, tensor<10x3xi64>
+}
+
+// CHECK-LABEL: dfg.func @ragged_constants
+dfg.func @ragged_constants(%v: tensor<4xf32>) -> (tensor<4xi64>, tensor<5xi32>, tensor<3xi64>, tensor<4xf32>) {
+  %starts = dfg.const dense<[3, 0, 7]> : tensor<3xi32> : tensor<3xi32>
+  %limits = dfg.const dense<[9, 0, 2]> : tensor<3xi32> : tensor<3xi32>
+  %steps = dfg.const dense<[2, 1, -3]> : tensor<3xi32> : tensor<3xi32>
+  // CHECK: dfg.const dense<[0, 3, 3, 5]> : tensor<4xi64>
+  // CHECK: dfg.const dense<[3, 5, 7, 7, 4]> : tensor<5xi32>
+  %s, %x = dfg.ragged_range %starts, %limits, %steps : (tensor<3xi32>, tensor<3xi32>, tensor<3xi32>) -> (tensor<4xi64>, tensor<5xi32>)
+  %splits = dfg.const dense<[0, 3, 3, 4]> : tensor<4xi64> : tensor<4xi64>
+  %rows = dfg.const dense<[2, 0]> : tensor<2xi32> : tensor<2xi32>
+  // CHECK: dfg.const dense<[0, 1, 4]> : tensor<3xi64>
+  // CHECK: dfg.const dense<[3, 0, 1, 2]> : tensor<4xi64>
+  // CHECK: dfg.gather_v2 %arg0
+  %t, %y = dfg.ragged_gather %splits, %v, %rows {OUTPUT_RAGGED_RANK = 1 : i64} : (tensor<4xi64>, tensor<4xf32>, tensor<2xi32>) -> (tensor<3xi64>, tensor<4xf32>)
+  dfg.return %s, %x, %t, %y : tensor<4xi64>, tensor<5xi32>, tensor<3xi64>, tensor<4xf32>
+}
+
+// Windows are drawn once for all images; the kernel's quotient is in float32.
+// CHECK-LABEL: dfg.func @fractional
+dfg.func @fractional(%x: tensor<2x7x5x3xf32>) -> tensor<2x4x3x3xf32> {
+  // CHECK: %[[WINDOWS:.*]]:2 = dfg.fractional_sequences {deterministic = true, pseudo_random = false, seed = 3 : i64, seed2 = 4 : i64, sizes = [7, 5, 4, 3]}
+  // CHECK: dfg.fractional_max %arg0, %[[WINDOWS]]#0, %[[WINDOWS]]#1 {overlapping = true}
+  %y:3 = dfg.fractional_max_pool %x {pooling_ratio = [1.0 : f32, 1.5 : f32, 1.5 : f32, 1.0 : f32], overlapping = true, deterministic = true, seed = 3 : i64, seed2 = 4 : i64}
+    : (tensor<2x7x5x3xf32>) -> (tensor<2x4x3x3xf32>, tensor<5xi64>, tensor<4xi64>)
+  dfg.return %y#0 : tensor<2x4x3x3xf32>
+}
+
+// An axis that is taken whole need not be known: the others' elements are numbered.
+// CHECK-LABEL: dfg.func @slices
+dfg.func @slices(%x: tensor<?x4xf32>, %v: tensor<?x2xf32>, %table: tensor<5x3xf32>, %row: tensor<i32>, %new: tensor<3xf32>) -> (tensor<?x4xf32>, tensor<5x3xf32>) {
+  %begin = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+  %end = dfg.const dense<[0, 3]> : tensor<2xi32> : tensor<2xi32>
+  %one = dfg.const dense<1> : tensor<2xi32> : tensor<2xi32>
+  // CHECK: dfg.strided_slice {{.*}} -> tensor<2xi32>
+  // CHECK: dfg.tensor_scatter_update {{.*}} -> tensor<4x?xf32>
+  %y = dfg.tensor_strided_slice_update %x, %begin, %end, %one, %v {begin_mask = 1 : i64, end_mask = 1 : i64}
+    : (tensor<?x4xf32>, tensor<2xi32>, tensor<2xi32>, tensor<2xi32>, tensor<?x2xf32>) -> tensor<?x4xf32>
+  // CHECK: dfg.tensor_scatter_add %arg2
+  %z = dfg.inplace_add %table, %row, %new : (tensor<5x3xf32>, tensor<i32>, tensor<3xf32>) -> tensor<5x3xf32>
+  dfg.return %y, %z : tensor<?x4xf32>, tensor<5x3xf32>
+}
+
+// CHECK-LABEL: dfg.func @formats
+dfg.func @formats(%axes: tensor<3xi32>, %sizes: tensor<2x2xi32>) -> (tensor<3xi32>, tensor<2x2xi32>) {
+  // CHECK: %[[MAP:.*]] = dfg.const dense<[0, 2, 3, 1]>
+  // CHECK: dfg.gather_v2 %[[MAP]]
+  %a = dfg.data_format_dim_map %axes : (tensor<3xi32>) -> tensor<3xi32>
+  // Of images alone.
+  // CHECK: %[[ORDER:.*]] = dfg.const dense<[1, 0]>
+  // CHECK: dfg.gather_v2 %arg1, %[[ORDER]]
+  %b = dfg.data_format_vec_permute %sizes {src_format = "NHWC", dst_format = "NCWH"} : (tensor<2x2xi32>) -> tensor<2x2xi32>
+  dfg.return %a, %b : tensor<3xi32>, tensor<2x2xi32>
+}
+
+// CHECK-LABEL: dfg.func @drawn
+dfg.func @drawn(%x: tensor<6x2xf32>, %seed: tensor<2xi64>, %n: tensor<3xf64>, %p: tensor<f64>, %m: tensor<f32>) -> (tensor<6x2xf32>, tensor<5x3xi64>, tensor<4xf32>) {
+  // CHECK: %[[KEY:.*]]:2 = dfg.stateless_random_get_key_counter
+  %key, %counter, %alg = dfg.stateless_random_get_key_counter_alg %seed : (tensor<2xi64>) -> (tensor<1xui64>, tensor<2xui64>, tensor<i32>)
+  // A word a row.
+  // CHECK: %[[WORDS:.*]] = dfg.stateless_random_uniform_full_int_v2 %{{.*}}, %[[KEY]]#1
+  // CHECK: %[[ORDER:.*]] = dfg.shuffled_rows %[[WORDS]]
+  // CHECK: dfg.gather_v2 %arg0, %[[ORDER]]
+  %y = dfg.stateless_shuffle %x, %key, %counter, %alg : (tensor<6x2xf32>, tensor<1xui64>, tensor<2xui64>, tensor<i32>) -> tensor<6x2xf32>
+  %sizes = dfg.const dense<[5, 3]> : tensor<2xi32> : tensor<2xi32>
+  // CHECK: dfg.draw_binomial
+  %b = dfg.stateless_random_binomial %sizes, %seed, %n, %p : (tensor<2xi32>, tensor<2xi64>, tensor<3xf64>, tensor<f64>) -> tensor<5x3xi64>
+  %four = dfg.const dense<4> : tensor<1xi32> : tensor<1xi32>
+  // CHECK: dfg.erfc
+  // CHECK: dfg.ndtri
+  %t = dfg.stateless_parameterized_truncated_normal %four, %seed, %m, %m, %m, %m
+    : (tensor<1xi32>, tensor<2xi64>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+  dfg.return %y, %b, %t : tensor<6x2xf32>, tensor<5x3xi64>, tensor<4xf32>
+}
