@@ -232,7 +232,7 @@ private:
       const bool permutes = routine.getName() == "random_permutation"; // such a routine is erased
       if (permutes && failed(convertPermutation(routine, advanced)))
         return failure();
-      if (!permutes && routine.getName() == "sample_candidates" && failed(giveState(routine, advanced)))
+      if (!permutes && takesState(routine) && failed(giveState(routine, advanced)))
         return failure();
     }
     for (Operation &op : llvm::make_early_inc_range(entry.getBody().front()))
@@ -248,6 +248,12 @@ private:
                                    llvm::map_to_vector(states, [](const Advanced &state) { return state.state; }));
     }
     return success();
+  }
+
+  static bool takesState(drt::RoutineOp routine) {
+    auto random =
+        routine.getOperands().empty() ? drt::RandomOp() : routine.getOperands().front().getDefiningOp<drt::RandomOp>();
+    return random && random.getDistribution() == DRT_RANDOM_STATE;
   }
 
   /// The routine's state lies on the device.
