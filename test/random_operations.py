@@ -1149,6 +1149,123 @@ def non_max_suppression(e, x):
     return Value(e.tf.math.unsorted_segment_sum(e.tf.gather(x.tensor, chosen), chosen, count), x.exact)
 
 
+def combined_non_max_suppression(e, x):
+    """Boxes of a few examples, all of other scores, which are probabilities: of negative ones some versions of TensorFlow select none."""
+    examples, count, classes = e.rng.choice((1, 2, 3)), e.rng.choice((1, 4, 9)), e.rng.choice((1, 2, 4))
+    boxes = e.leaf([examples, count, e.rng.choice((1, classes)), 4], "float32", "unit").tensor
+    scores = e.leaf([examples, count, classes], "float32", "positive").tensor
+    outputs = e.tf.raw_ops.CombinedNonMaxSuppression(boxes=boxes, scores=scores, max_output_size_per_class=e.rng.choice((1, 3, 20)),
+                                                     max_total_size=e.rng.choice((1, 5, 12)), iou_threshold=e.rng.choice((0.0, 0.1, 0.5)),
+                                                     score_threshold=e.rng.choice((-10.0, 0.3)), pad_per_class=e.rng.random() < 0.5,
+                                                     clip_boxes=e.rng.random() < 0.5)
+    return Value(e.rng.choice(outputs), True)
+
+
+# ---- Sequences and ragged rows ----------------------------------------------------------------------
+
+def best_path(e, x):
+    """Labels of the best path, as a dense tensor's or by their distance from others, or what the path scores."""
+    need(x.exact and x.rank == 3 and 0 not in x.shape and x.dtype in ("float32", "float64"))
+    steps, examples, classes = x.shape
+    need(classes >= 2 and steps * examples <= 200)
+    lengths = e.variable(np.asarray([e.rng.randint(0, steps) for _ in range(examples)], np.int32)).tensor
+    (decoded,), scores = e.tf.nn.ctc_greedy_decoder(without_nan(e, x.tensor), lengths, merge_repeated=e.rng.random() < 0.5,
+                                                    blank_index=e.rng.choice((None, 0, classes - 1)))
+    kind = e.rng.choice(("scores", "labels", "distance", "distance"))
+    if kind == "scores":
+        return Value(scores, False)
+    if kind == "labels":
+        return Value(e.tf.scatter_nd(decoded.indices, decoded.values, e.constant([examples, steps], "int64")), True)
+    places = np.argwhere(np.random.RandomState(e.rng.randrange(2**31)).rand(examples, steps) < 0.7)
+    if len(places) == 0:
+        places = np.asarray([[0, 0]])
+    truth = e.tf.SparseTensor(e.variable(places.astype(np.int64)).tensor, e.indices(classes, [len(places)], "int64"), [examples, steps])
+    return Value(e.tf.edit_distance(decoded, truth, normalize=e.rng.random() < 0.5), True)
+
+
+def isotonic(e, x):
+    need(x.exact and x.rank >= 1 and 0 not in x.shape and not x.is_bool and x.dtype not in NARROW)
+    value = without_nan(e, x.tensor) if x.is_float else x.tensor
+    if x.is_float:
+        value = e.tf.clip_by_value(value, e.tf.cast(-10, x.dtype), e.tf.cast(10, x.dtype))
+    return Value(e.tf.nn.isotonic_regression(value, decreasing=e.rng.random() < 0.5, axis=-1)[0], False)
+
+
+def ragged_rows(e, x):
+    """Rows of several lengths, of one ragged axis or two, whose splits are constants or not."""
+    need(x.rank >= 1 and 0 not in x.shape and not x.is_bool and x.shape[0] <= 40)
+    count = x.shape[0]
+    cuts = sorted(e.rng.randint(0, count) for _ in range(e.rng.choice((1, 2, 4))))
+    splits = np.asarray([0, *cuts, count], np.int64)
+    known, rows = e.rng.random() < 0.5, len(splits) - 1
+    if e.rng.random() < 0.3:
+        ragged = e.tf.RaggedTensor.from_value_rowids(x.tensor, np.repeat(np.arange(rows), np.diff(splits)), rows, validate=False)
+    else:
+        ragged = e.tf.RaggedTensor.from_row_splits(x.tensor, e.constant(splits) if known else e.variable(splits).tensor, validate=False)
+        if e.rng.random() < 0.3:
+            ragged = e.tf.RaggedTensor.from_row_splits(ragged, e.constant(np.asarray([0, e.rng.randint(0, rows), rows], np.int64)), validate=False)
+            rows = 2
+    kind = e.rng.choice(("dense", "dense", "sparse", "gather"))
+    if kind == "dense":
+        asked = [e.rng.choice((None, 1, 5)), *(e.rng.choice((None, 2, 6) if known else (1, 4)) for _ in range(ragged.ragged_rank))]
+        return Value(ragged.to_tensor(e.tf.cast(-1, x.dtype), shape=asked + [None] * (x.rank - 1)), x.exact)
+    need(known)
+    if kind == "sparse":
+        return Value(ragged.to_sparse().values, x.exact)
+    return Value(e.tf.gather(ragged, e.constant([e.rng.randrange(rows) for _ in range(3)], "int32")).flat_values, x.exact)
+
+
+def fractional_pool(e, x):
+    images = image(e, x)
+    need(x.exact and x.dtype in ("float32", "float64") and 0 not in images and min(images[1:3]) >= 2)
+    ratio = [1.0, e.rng.choice((1.0, 1.3, 1.73)), e.rng.choice((1.25, 1.5, 2.0)), 1.0]
+    operation = getattr(e.tf.raw_ops, e.rng.choice(("FractionalMaxPool", "FractionalAvgPool")))
+    value = e.tf.clip_by_value(without_nan(e, x.tensor), e.tf.cast(-100, x.dtype), e.tf.cast(100, x.dtype))
+    outputs = operation(value=value, pooling_ratio=ratio, pseudo_random=e.rng.random() < 0.5, overlapping=e.rng.random() < 0.5,
+                        deterministic=True, seed=e.rng.randint(1, 1000), seed2=e.rng.randint(1, 1000))
+    pooled = outputs[0] if all(np.asarray(images[1:3]) // np.asarray(ratio[1:3]) >= 1) else None
+    need(pooled is not None)
+    # TensorFlow does not say how long the sequences are.
+    pooled.set_shape([images[0], *(int(np.float32(size) / np.float32(part)) for size, part in zip(images[1:3], ratio[1:3])), images[3]])
+    return Value(pooled, False)
+
+
+def changed_rows(e, x):
+    """Rows in place, a slice of a tensor."""
+    need(x.rank >= 1 and 0 not in x.shape and not x.is_bool)
+    if e.rng.random() < 0.5:
+        need(x.dtype not in NARROW)
+        operation = getattr(e.tf.raw_ops, e.rng.choice(("InplaceUpdate", "InplaceAdd", "InplaceSub")))
+        rows = e.rng.sample(range(x.shape[0]), e.rng.randint(1, x.shape[0]))
+        at = e.variable(np.asarray(rows, np.int32) - e.rng.choice((0, 0, x.shape[0]))).tensor
+        # It may change what it is given.
+        return Value(operation(x=e.tf.stop_gradient(x.tensor) + e.tf.cast(0, x.dtype), i=at, v=e.leaf([len(rows), *x.shape[1:]], x.dtype).tensor), x.exact)
+    begin = [e.rng.randrange(extent) for extent in x.shape]
+    end = [e.rng.randint(start + 1, extent) for start, extent in zip(begin, x.shape)]
+    strides, mask = [1, *(e.rng.choice((1, 2)) for _ in x.shape[1:])], e.rng.choice((0, 1, 1))
+    part = e.tf.strided_slice(x.tensor, begin, end, strides, begin_mask=mask, end_mask=mask)
+    return Value(e.tf.raw_ops.TensorStridedSliceUpdate(input=x.tensor, begin=begin, end=end, strides=strides, begin_mask=mask, end_mask=mask,
+                                                       value=e.leaf(part.shape.as_list(), x.dtype).tensor), x.exact)
+
+
+def data_format(e, x):
+    formats = {"src_format": e.rng.choice(("NHWC", "NCHW")), "dst_format": e.rng.choice(("NHWC", "NCHW", "HWNC"))}
+    if e.rng.random() < 0.5:
+        axes = e.variable(np.asarray([e.rng.randrange(-4, 4) for _ in range(3)], np.int32)).tensor
+        return Value(e.tf.raw_ops.DataFormatDimMap(x=axes, **formats), True)
+    return Value(e.tf.raw_ops.DataFormatVecPermute(x=e.indices(9, e.rng.choice(([4], [4, 2], [2]))), **formats), True)
+
+
+def drawn_order(e, x):
+    """Rows in an order that a seed gives."""
+    need(x.rank >= 1)
+    seed = e.variable(np.asarray([e.rng.randrange(1000), e.rng.randrange(1000)], e.rng.choice(("int32", "int64")))).tensor
+    if e.rng.random() < 0.5:
+        return Value(e.tf.random.experimental.stateless_shuffle(x.tensor, seed), x.exact)
+    key, counter, algorithm = e.tf.raw_ops.StatelessRandomGetKeyCounterAlg(seed=seed)
+    return Value(e.tf.raw_ops.StatelessRandomUniformV2(shape=x.shape, key=key, counter=counter, alg=algorithm), True)
+
+
 # ---- Rows by index ---------------------------------------------------------------------------------
 
 def gather(e, x):
@@ -1247,7 +1364,8 @@ def sparse_operation(e, x):
     count = e.rng.randint(1, min(x.shape[0], int(np.prod(shape))))
     clean = Value(e.tf.clip_by_value(without_nan(e, x.tensor), e.tf.cast(-10, x.dtype), e.tf.cast(10, x.dtype)), False)
     sparse = sparse_of(e, clean, count, shape)
-    kind = e.rng.choice(("sum", "max", "add", "multiply", "divide", "with_dense", "softmax", "reorder", "concat", "transpose", "sum_of_two"))
+    kind = e.rng.choice(("sum", "max", "add", "multiply", "divide", "with_dense", "softmax", "reorder", "concat", "transpose", "sum_of_two", "slice", "slice",
+                         "split"))
     axes = e.rng.choice((None, [e.rng.randrange(-len(shape), len(shape))], list(range(len(shape)))))
     dense_shape = [extent if e.rng.random() < 0.6 else 1 for extent in shape]
     dense = e.leaf(dense_shape[e.rng.randint(0, len(shape)):] if e.rng.random() < 0.4 else dense_shape, x.dtype, "positive").tensor
@@ -1267,6 +1385,12 @@ def sparse_operation(e, x):
         return Value(both.indices, True) if e.rng.random() < 0.3 else Value(both.values, False)
     if kind == "transpose":
         return Value(e.tf.sparse.to_dense(e.tf.sparse.transpose(sparse)), False)
+    if kind in ("slice", "split"):
+        # As many values as the data say, where the places are no constants.
+        sparse = sparse_of(e, clean, count, shape, known=True) if e.rng.random() < 0.3 else sparse
+        if kind == "split":
+            return Value(e.tf.sparse.to_dense(e.rng.choice(e.tf.sparse.split(sparse, num_split=2, axis=0))), False)
+        return Value(e.tf.sparse.to_dense(e.tf.sparse.slice(sparse, [e.rng.randrange(extent) for extent in shape], [e.rng.randint(1, 3) for _ in shape])), False)
     if kind == "reorder":
         order = e.rng.sample(range(count), count)
         mixed = e.tf.SparseTensor(e.tf.gather(sparse.indices, order), e.tf.gather(sparse.values, order), shape)
@@ -1334,6 +1458,7 @@ CATALOG = [
         roll, reverse_sequence, image_patches, volume_patches, band_part, diagonal, diagonal, tensor_diagonal, bincount, bucketize, search_sorted, histogram,
         nth_element, unravel_index, parallel_stack, pool_of_operands, pool_second_gradient, special_beta, special_gamma_gradient, linalg_diagonals,
         sparse_operation, sparse_operation, sparse_segments_rows, recurrent_layer, recurrent_cell, non_max_suppression,
+        combined_non_max_suppression, best_path, isotonic, ragged_rows, ragged_rows, fractional_pool, changed_rows, data_format, drawn_order,
         invert_permutation, in_top_k, resize, resize, crop_and_resize, crop_and_resize,
         scale_and_translate, project_images, convolution_3d, pool_argmax, dilation, top_k, segment_means, sparse_segments, sparse_to_dense, sparse_product)),
     *(pool_3d(name) for name in ("nn.max_pool3d", "nn.avg_pool3d")),

@@ -1359,3 +1359,162 @@ def layers_of_one_operation(make):
         descend(tape, loss, [table, w, b, v, *peepholes])
         return loss
     return make.step(step)
+
+
+@program
+def fixed_unigrams(make):
+    """word2vec: negatives drawn by how often words are, which the graph has, and all of them as a check."""
+    table, weights, biases = make.weights("table", IDS, 4), make.weights("weights", IDS, 4), make.weights("biases", IDS)
+
+    def step(x, y, ids, labels, *_):
+        with tf.GradientTape() as tape:
+            true = tf.cast(labels, tf.int64)[:, None]
+            drawn = tf.random.fixed_unigram_candidate_sampler(true, 1, 4, True, IDS, distortion=0.75,
+                                                              unigrams=[float(3 + number % 4) for number in range(IDS)], seed=9)
+            states = tf.gather(table, ids)
+            loss = tf.reduce_mean(tf.nn.sampled_softmax_loss(weights, biases, true, states, 4, IDS, sampled_values=drawn))
+            every = tf.random.all_candidate_sampler(true, 1, IDS, True, seed=1)
+            loss += 0.1 * tf.reduce_mean(tf.nn.nce_loss(weights, biases, true, states, IDS, IDS, sampled_values=every))
+        descend(tape, loss, [table, weights, biases])
+        return loss
+    return make.step(step)
+
+
+@program
+def pools_of_drawn_windows(make):
+    """Fractional max pooling (Graham, 2014), and the mean of such windows: with a seed TensorFlow draws them once."""
+    kernel, v, u = make.weights("kernel", 3, 3, 1, 4), make.weights("v", 64), make.weights("u", 64)
+
+    def step(x, y, *_):
+        images = tf.sin(x[:, :, None] * x[:, None, :])[..., None]
+        with tf.GradientTape() as tape:
+            features = tf.nn.elu(tf.nn.conv2d(images, kernel, 1, "SAME"))
+            largest = tf.raw_ops.FractionalMaxPool(value=features, pooling_ratio=[1, 1.44, 1.44, 1], deterministic=True, pseudo_random=True,
+                                                   overlapping=True, seed=3, seed2=4)[0]
+            # TensorFlow differentiates it where the batch is a number alone.
+            average = tf.raw_ops.FractionalAvgPool(value=tf.stop_gradient(features), pooling_ratio=[1, 1.44, 1.44, 1], deterministic=True, seed=5, seed2=6)[0]
+            scores = tf.linalg.matvec(tf.reshape(largest, [-1, 64]), v) + tf.linalg.matvec(tf.reshape(average, [-1, 64]), u)
+            loss = tf.reduce_mean(tf.square(scores - y))
+        descend(tape, loss, [kernel, v, u], 0.05)
+        return loss
+    return make.step(step)
+
+
+@program
+def ragged_categories(make):
+    """Each item has several categories, whose vectors are one of several lengths: a ragged tensor that the graph has."""
+    vectors, w, v = make.weights("vectors", CLASSES + 2, 4), make.weights("w", FEATURES, 4), make.weights("v", 4)
+    categories = [[(item + number) % (CLASSES + 2) for number in range(1 + item % 3)] for item in range(IDS)]
+
+    def step(x, y, ids, *_):
+        with tf.GradientTape() as tape:
+            of_items = tf.ragged.constant(categories, dtype=tf.int32)
+            rows = of_items.with_flat_values(tf.gather(vectors, of_items.flat_values))
+            dense = rows.to_tensor(shape=[None, 3, None])
+            bags = tf.reduce_sum(tf.gather(dense, ids), 1) / tf.cast(tf.gather(of_items.row_lengths(), ids), tf.float32)[:, None]
+            some = tf.reduce_sum(tf.gather(rows, [2, 0, 5]).flat_values, 0)
+            offsets = tf.cast(tf.ragged.range([1, 3, 2]).flat_values, tf.float32)
+            pairs = tf.sparse.reduce_sum(of_items.with_flat_values(tf.linalg.matvec(rows.flat_values, v)).to_sparse(), 1)
+            scores = tf.linalg.matvec(tf.tanh(x @ w) + bags + 0.1 * some, v) + 0.1 * tf.gather(pairs, ids) + 0.01 * tf.reduce_sum(offsets)
+            loss = tf.reduce_mean(tf.square(scores - y))
+        descend(tape, loss, [vectors, w, v])
+        return loss
+    return make.step(step)
+
+
+@program
+def blocks_of_a_sparse_matrix(make):
+    """A graph's edges within a block, and between two halves of its nodes."""
+    table, v = make.weights("table", IDS, 4), make.weights("v", 4)
+    edges = np.array([(i, j) for i in range(IDS) for j in range(IDS) if (3 * i + 5 * j) % 4 == 0], np.int64)
+    strengths = make.weights("strengths", len(edges))
+    moved = make.state("edges", edges)
+
+    def step(x, y, ids, *_):
+        with tf.GradientTape() as tape:
+            known = tf.SparseTensor(edges, strengths, [IDS, IDS])
+            within = tf.sparse.slice(known, [2, 1], [6, 9])
+            # Places that are a variable's: how many are in the block is seen when it runs.
+            found = tf.sparse.slice(tf.SparseTensor(moved.read_value(), strengths, [IDS, IDS]), [0, 3], [IDS, 20])
+            # It is not differentiated.
+            first, _ = tf.sparse.split(known.with_values(tf.stop_gradient(strengths)), num_split=2, axis=1)
+            states = tf.pad(tf.sparse.sparse_dense_matmul(within, table[:9]), [[2, 3], [0, 0]]) + tf.sparse.sparse_dense_matmul(found, table[3:])
+            states += tf.sparse.sparse_dense_matmul(first, table[:6])
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.tanh(tf.gather(states, ids)), v) - y))
+        descend(tape, loss, [table, strengths, v])
+        return loss
+    return make.step(step)
+
+
+@program
+def soft_ranks(make):
+    """Scores of each example are ranked by isotonic regression (Blondel et al., Fast differentiable sorting and ranking, 2020)."""
+    w, v = make.weights("w", FEATURES, FEATURES), make.weights("v", FEATURES)
+
+    @tf.custom_gradient
+    def regress(scores):
+        nearest, pieces = tf.nn.isotonic_regression(scores, decreasing=True, axis=-1)
+        same = tf.cast(tf.equal(pieces[:, :, None], pieces[:, None, :]), tf.float32)
+        return nearest, lambda gradient: tf.linalg.matvec(same, gradient) / tf.reduce_sum(same, -1)
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            scores = x @ w
+            order = tf.argsort(scores, direction="DESCENDING")
+            ordered = tf.gather(scores, order, batch_dims=1) - tf.range(FEATURES, 0, -1, tf.float32)
+            ranks = tf.gather(ordered - regress(ordered), tf.argsort(order), batch_dims=1)
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(ranks, v) - y))
+        descend(tape, loss, [w, v], 0.02)
+        return loss
+    return make.step(step)
+
+
+@program
+def scores_of_best_paths(make):
+    """A speech model's loss with the score of each example's best path beside it."""
+    w, table = make.weights("w", 4, CLASSES + 1), make.weights("table", IDS, 4)
+    sentences, lengths = make.words, make.lengths
+
+    def step(x, y, ids, labels, *_):
+        with tf.GradientTape() as tape:
+            logits = tf.transpose(tf.gather(table, sentences) @ w, [1, 0, 2])
+            _, path = tf.nn.ctc_greedy_decoder(logits, lengths)
+            own = tf.nn.log_softmax(tf.gather(tf.transpose(logits, [1, 0, 2]), lengths - 1, batch_dims=1))
+            loss = -tf.reduce_mean(tf.gather(own, labels, batch_dims=1) * (1.0 + 0.1 * tf.sigmoid(path[:, 0])))
+        descend(tape, loss, [w, table])
+        return loss
+    return make.step(step)
+
+
+@program
+def detections(make):
+    """The best boxes of each example, selected a class at a time, weigh what it says of the others."""
+    w, v = make.weights("w", FEATURES, 3 * CLASSES), make.weights("v", CLASSES)
+
+    def step(x, y, *_):
+        boxes = tf.stack([x[:, :3], x[:, 1:4], x[:, :3] + 1.0, x[:, 1:4] + tf.abs(x[:, 2:5])], -1)[:, :, None]
+        with tf.GradientTape() as tape:
+            scores = tf.sigmoid(tf.reshape(x @ w, [-1, 3, CLASSES]))
+            found = tf.image.combined_non_max_suppression(boxes, tf.stop_gradient(scores), 2, 4, iou_threshold=0.3, score_threshold=0.2, clip_boxes=False)
+            weights = tf.reduce_mean(found.nmsed_scores, 1) + 0.1 * tf.cast(found.valid_detections, tf.float32)
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(tf.reduce_sum(scores, 1), v) * weights - y))
+        descend(tape, loss, [w, v])
+        return loss
+    return make.step(step)
+
+
+@program
+def updated_slices(make):
+    """Part of each example's features, and rows of a table, are others; they come in an order that a seed gives."""
+    w, table, v = make.weights("w", FEATURES, 2), make.weights("table", IDS, FEATURES), make.weights("v", FEATURES)
+
+    def step(x, y, ids, *_):
+        with tf.GradientTape() as tape:
+            changed = tf.raw_ops.TensorStridedSliceUpdate(input=x, begin=[0, 1], end=[0, 3], strides=[1, 1], value=tf.tanh(x @ w), begin_mask=1, end_mask=1)
+            rows = tf.raw_ops.InplaceUpdate(x=table + 0.0, i=[1, 4], v=tf.zeros([2, FEATURES]))
+            shuffled = tf.random.experimental.stateless_shuffle(tf.range(FEATURES), [3, 4])
+            features = tf.gather(changed + tf.gather(tf.stop_gradient(rows), ids), shuffled, axis=1)
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(features, v) - y))
+        descend(tape, loss, [w, v])
+        return loss
+    return make.step(step)
