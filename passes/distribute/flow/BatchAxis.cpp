@@ -315,6 +315,12 @@ BatchPlacement Rules::sharded() {
       .Case<dfg::CombinedNonMaxSuppressionOp>([&](auto) { return firstAxisOf({0, 1}); })
       .Case<dfg::FractionalMaxOp, dfg::FractionalAvgOp, dfg::FractionalAvgGradOp>(
           [&](auto) { return firstAxisOf({0}); })
+      // Of an exported graph each replica has the node: with a seed all draw the same windows, once.
+      .Case<dfg::FractionalMaxPoolOp, dfg::FractionalAvgPoolOp>([&](auto pool) {
+        if (!pool.getDeterministic() || (pool.getSeed() == 0 && pool.getSeed2() == 0))
+          return unknown;
+        return result == 0 ? firstAxisOf({0}) : without;
+      })
       .Case<dfg::FractionalMaxPoolGradOp>([&](auto) { return firstAxisOf({0, 1, 2}); })
       .Case<dfg::SoftmaxCrossEntropyWithLogitsOp, dfg::SparseSoftmaxCrossEntropyWithLogitsOp>(
           [&](auto) { return crossEntropy(); })

@@ -419,6 +419,13 @@ module @rows_by_themselves {
     // CHECK: dfg.fractional_max_pool_grad {{.*}}flow = "sharded(0)"
     %d = dfg.fractional_max_pool_grad %x, %y, %y, %rows, %columns
       : (tensor<?x6x6x1xf32>, tensor<?x4x4x1xf32>, tensor<?x4x4x1xf32>, tensor<5xi64>, tensor<5xi64>) -> tensor<?x6x6x1xf32>
+    // Of the node that TensorFlow runs all replicas draw the same by a seed alone.
+    // CHECK: dfg.fractional_max_pool {{.*}}flow = "sharded(0)"
+    %p:3 = dfg.fractional_max_pool %x {pooling_ratio = [1.0 : f32, 1.5 : f32, 1.5 : f32, 1.0 : f32], deterministic = true, seed = 1 : i64, seed2 = 2 : i64}
+      : (tensor<?x6x6x1xf32>) -> (tensor<?x4x4x1xf32>, tensor<5xi64>, tensor<5xi64>)
+    // CHECK: dfg.fractional_max_pool {{.*}}flow = "local"
+    %q:3 = dfg.fractional_max_pool %x {pooling_ratio = [1.0 : f32, 1.5 : f32, 1.5 : f32, 1.0 : f32]}
+      : (tensor<?x6x6x1xf32>) -> (tensor<?x4x4x1xf32>, tensor<5xi64>, tensor<5xi64>)
     %scores = dfg.placeholder : () -> tensor<?x5x3xf32>
     %lengths = dfg.placeholder : () -> tensor<?xi32>
     %order = dfg.const dense<[1, 0, 2]> : tensor<3xi32> : tensor<3xi32>
