@@ -101,8 +101,10 @@ bool slicesBeside(StridedSliceOp op, Value operand, const ShapeContext &context)
 
 /// Whether `op` multiplies matrices of which as many are padding as the result has.
 bool multipliesBeside(Operation *op, Value operand, const ShapeContext &context) {
+  if (!op->hasTrait<MultipliesMatrices>())
+    return false;
   auto from = context.getShape(operand), to = context.getShape(op->getResult(0));
-  if (!op->hasTrait<MultipliesMatrices>() || !from || !to || from->size() != to->size() || from->size() < 2)
+  if (!from || !to || from->size() != to->size() || from->size() < 2)
     return false;
   for (auto [axis, size] : llvm::enumerate(*from))
     if (size.isBound() && (axis + 2 >= from->size() || !(*to)[axis].isBound()))

@@ -145,10 +145,14 @@ void join(ArrayRef<drt::PushRowsOp> group) {
     result.replaceAllUsesWith(rows);
 }
 
-/// Joins each exchange to the first one that it can be joined to, which is at one end of what stands between them;
-/// `move` brings operations there. Returns whether anything was joined.
+/// Joins each exchange to the first one that it can be joined to; `move` brings operations there. Returns whether
+/// anything was joined.
 template <class Exchange>
-bool joinAll(ArrayRef<Exchange> exchanges, llvm::function_ref<void(ArrayRef<Operation *>, Operation *)> move) {
+bool joinAll(Block &block, ArrayRef<Exchange> exchanges,
+             llvm::function_ref<void(ArrayRef<Operation *>, Operation *)> move) {
+  if (exchanges.size() < 2)
+    return false;
+  Places places(block);
   SmallVector<SmallVector<Exchange>> groups;
   for (Exchange exchange : exchanges) {
     auto joinTo = [&](SmallVector<Exchange> &group) {

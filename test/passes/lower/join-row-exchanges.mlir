@@ -65,11 +65,11 @@ drt.entry "two_types" {
 // What is pushed waits for the last of them, and what reads the rows stands behind it.
 // CHECK-LABEL: drt.entry "pushes"
 // CHECK: %[[HALF:.*]] = arith.addf
-// CHECK: %[[ALL:.*]]:4 = drt.push_rows {{\[}}%{{.*}}, %{{.*}}], [%{{.*}}, %[[HALF]]{{\]}} of ["s", "t"] to [array<i64: 0, 8, 0>, array<i64: 0, 9, 1>] bucket 0
+// CHECK: %[[I:.*]]:2, %[[V:.*]]:2 = drt.push_rows {{\[}}%{{.*}}, %{{.*}}], [%{{.*}}, %[[HALF]]{{\]}} of ["s", "t"] to [array<i64: 0, 8, 0>, array<i64: 0, 9, 1>] bucket 0
 // CHECK-SAME: -> (tensor<8xi32>, tensor<8xi32>, tensor<8x4xf32>, tensor<8x2xf32>)
-// CHECK-NEXT: %[[MORE:.*]] = arith.addf %[[ALL]]#2
-// CHECK: drt.sparse_update %[[ALL]]#0, %[[MORE]] {{.*}}variables = [@s]
-// CHECK: drt.sparse_update %[[ALL]]#1, %[[ALL]]#3 {{.*}}variables = [@t]
+// CHECK-NEXT: %[[MORE:.*]] = arith.addf %[[V]]#0
+// CHECK: drt.sparse_update %[[I]]#0, %[[MORE]] {{.*}}variables = [@s]
+// CHECK: drt.sparse_update %[[I]]#1, %[[V]]#1 {{.*}}variables = [@t]
 drt.entry "pushes" {
   %i = drt.feed {batched, name = "i"} : () -> tensor<4xi32>
   %v = drt.feed {batched, name = "v"} : () -> tensor<4x4xf32>
