@@ -1,5 +1,5 @@
 """Tables on servers under TensorFlow's optimizers, of tf1 and of tf_keras: a process a replica, each with its shards alone. Losses and last variables are TensorFlow's of one
-device, and the plan says that no task holds a table or a slot of it whole.
+device, and the plan says that no task holds a table or a slot of it whole, and that rows of several tables come at once.
 
   table_optimizers_tensorflow.py [NAME…]
 """
@@ -60,8 +60,28 @@ def build(tf1, make):
     return loss, train, {"ids": ids, "y": y}, feeds
 
 
-def trains(tf1, make, strategy, servers, is_whole):
-    loss, train, placeholders, feeds = build(tf1, make)
+def build_several(tf1, make):
+    """Tables of several sizes, one of them read twice, and one by what another one's rows say."""
+    rng = np.random.default_rng(4)
+    tf1.reset_default_graph()
+    users, items, y = (tf1.placeholder(type, [None], name) for name, type in (("users", tf1.int32), ("items", tf1.int32), ("y", tf1.float32)))
+    variable = lambda name, shape, seed: tf1.get_variable(name, shape, initializer=tf1.random_uniform_initializer(-1, 1, seed=seed), use_resource=True)
+    user, item, word = variable("user", [ROWS, WIDTH], 1), variable("item", [27, WIDTH], 2), variable("word", [10, WIDTH], 3)
+    said = tf1.nn.embedding_lookup(user, users)
+    words = tf1.cast(tf1.stop_gradient(tf1.floor(tf1.abs(said[:, 0]) * 9.0)), tf1.int32)
+    rows = tf1.concat([said, tf1.nn.embedding_lookup(item, items), tf1.nn.embedding_lookup(item, tf1.math.floormod(items + users, 27)),
+                       tf1.nn.embedding_lookup(word, words)], 1)
+    kernel = variable("kernel", [4 * WIDTH, 1], 4)
+    loss = tf1.reduce_mean(tf1.square(tf1.reshape(tf1.tanh(rows) @ kernel, [-1]) - y), name="loss")
+    train = tf1.group(make().minimize(loss), name="train")
+    feeds = {"users": rng.integers(0, ROWS, STEPS * BATCH).astype(np.int32), "items": rng.integers(0, 27, STEPS * BATCH).astype(np.int32),
+             "y": rng.standard_normal(STEPS * BATCH).astype(np.float32)}
+    return loss, train, {"users": users, "items": items, "y": y}, feeds
+
+
+def trains(tf1, built, strategy, servers, is_whole, pulls=None):
+    """pulls: how often a replica waits for rows of tables, where that is to be looked at."""
+    loss, train, placeholders, feeds = built
     with Folder() as folder, tf1.Session() as session:
         session.run(tf1.global_variables_initializer())
         saver = tf1.train.Saver()
@@ -83,6 +103,9 @@ def trains(tf1, make, strategy, servers, is_whole):
                     found.append(f"variable {name} is {np.max(np.abs(file[name] - want)):.1e} off")
         # What has the table's shape, or a shard's, is in one task.
         held = [line for line in plan.splitlines() if re.search(rf"\((\d+), {WIDTH}\) ", line) and "alone" not in line]
+        step = plan.partition("Synchronized in step")[2].partition("Synchronized in")[0]
+        if pulls and (step.count("rows pulled from") != pulls or step.count("rows pushed to") != 1):
+            found.append(f"not {pulls} pulls and a push: {step}")
         if bool(held) != is_whole:
             found.append("whole in every task: " + "; ".join(held) if held else "no task holds all of it")
         return found
@@ -101,7 +124,11 @@ def main():
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
         strategy, servers = (("PartitionedPS", 2), ("PSLoadBalancing", 2), ("UnevenPartitionedPS", 3))[i % 3]
-        checks.check(f"{name}, {strategy}", trains, tf1, make, strategy, servers, name in WHOLE)
+        checks.check(f"{name}, {strategy}", trains, tf1, build(tf1, make), strategy, servers, name in WHOLE)
+    for name, make in (("Adagrad", lambda: tf1.train.AdagradOptimizer(0.1)), ("Momentum", lambda: tf1.train.MomentumOptimizer(0.1, 0.9))):
+        for strategy, servers in (("PartitionedPS", 2), ("PSLoadBalancing", 2)):
+            if not sys.argv[1:]:
+                checks.check(f"several tables, {name}, {strategy}", trains, tf1, build_several(tf1, make), strategy, servers, False, 2)
     checks.exit()
 
 
