@@ -40,12 +40,13 @@ public:
       return;
     }
     Operation *op = value.getDefiningOp();
-    if (!op || depth == 0 || !addOperands(op, index, times, depth - 1))
+    if (!op || depth == 0 || ++looked > kMostLooked || !addOperands(op, index, times, depth - 1))
       addTerm(value, index, times);
   }
 
 private:
-  static constexpr int kMaxDepth = 32;
+  // Of sums of sums of one number there are as many terms as two to the depth.
+  static constexpr int kMaxDepth = 32, kMostLooked = 1000;
 
   /// Whether the element is one of op's operands', or a sum of such.
   bool addOperands(Operation *op, int64_t index, int64_t times, int depth) {
@@ -116,6 +117,7 @@ private:
 
   Sum &sum;
   const dfg::ShapeContext &shapes;
+  int looked = 0;
 };
 
 /// How much larger one element is than another, where that is a constant whatever the data.

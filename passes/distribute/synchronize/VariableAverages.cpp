@@ -27,7 +27,8 @@ public:
       variables[variable.getSymName()] = variable;
       byWhole.try_emplace(getWhole(variable), variable);
     }
-    separateTrainOp();
+    separate(graph.getTrainOpAttr());
+    separate(graph.getInitOpAttr());
     readUpdates();
     for (auto &[name, updates] : updated) {
       const llvm::StringRef whole = getWhole(variables.lookup(name));
@@ -166,18 +167,27 @@ private:
     }
   }
 
-  /// An update that is the endpoint is one of those that the averages stand behind: its name goes to a group.
-  void separateTrainOp() {
-    StringAttr name = graph.getTrainOpAttr();
-    for (Operation &op : block) {
-      if (!name || dfg::getNodeName(&op) != name.getValue().split(':').first || !llvm::isa<dfg::UpdateInterface>(op))
-        continue;
-      builder.setInsertionPointToEnd(&block);
-      Operation *group = dfg::GroupOp::create(builder, op.getLoc());
-      op.setLoc(getLocation(getFreeName(block, dfg::getNodeName(&op) + "/update")));
-      group->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({dfg::getNodeName(&op)}));
+  /// An update that is the endpoint itself is one of those that the averages, or their first values, stand behind: its
+  /// name goes to a group. Who waits for it waits for the update as before.
+  void separate(StringAttr endpoint) {
+    if (!endpoint)
       return;
+    const std::string name = endpoint.getValue().split(':').first.str();
+    auto found = llvm::find_if(block, [&](Operation &op) { return dfg::getNodeName(&op) == name; });
+    if (found == block.end() || !llvm::isa<dfg::UpdateInterface>(*found))
+      return;
+    const std::string update = getFreeName(block, name + "/update");
+    for (Operation &op : block) {
+      SmallVector<llvm::StringRef> control = dfg::getControlInputs(&op);
+      if (!llvm::is_contained(control, name))
+        continue;
+      std::replace(control.begin(), control.end(), llvm::StringRef(name), llvm::StringRef(update));
+      op.setAttr(dfg::kControlAttr, builder.getStrArrayAttr(control));
     }
+    builder.setInsertionPointToEnd(&block);
+    Operation *group = dfg::GroupOp::create(builder, found->getLoc());
+    found->setLoc(getLocation(update));
+    group->setAttr(dfg::kControlAttr, builder.getStrArrayAttr({llvm::StringRef(update)}));
   }
 
   dfg::GraphOp graph;

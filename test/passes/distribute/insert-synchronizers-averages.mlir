@@ -64,3 +64,27 @@ module attributes {dist.strategy = #dist.strategy<"" averages 7.500000e-01 : f32
     dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("update_w")
   }
 }
+
+// -----
+
+// An initializer that is the init op itself: the average begins behind it, and a group of its name waits for both.
+// CHECK: dfg.variable @"w/ExponentialMovingAverage"
+module attributes {dist.strategy = #dist.strategy<"" averages 7.500000e-01 : f32>} {
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>]
+  dfg.variable @w : tensor<f32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.graph attributes {init_op = "w/Assign", train_op = "update_w"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+    %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("axis")
+    %initial = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("initial")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    // CHECK: dfg.assign {{.*}} loc("w/Assign/update")
+    // CHECK: dfg.assign {{.*}} loc("w/ExponentialMovingAverage/Assign")
+    dfg.assign %w, %initial : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("w/Assign")
+    // CHECK: dfg.read_variable {{.*}}control = ["w/Assign/update"]{{.*}} loc("first")
+    %first = dfg.read_variable %w {control = ["w/Assign"]} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("first")
+    %g = dfg.mean %x, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("g")
+    dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("update_w")
+    // CHECK: dfg.group {control = ["w/Assign/update", "w/ExponentialMovingAverage/Assign"]} {{.*}} loc("w/Assign")
+  }
+}
