@@ -611,16 +611,24 @@ int64_t SparseUpdateOp::getNumRows() {
   return countOf(getIndices()) / (getSorted() ? 2 : static_cast<int64_t>(getDepth()));
 }
 
+/// Indices of rows of several tables are of one type.
+static LogicalResult expectIndices(Operation *op, ValueRange tables) {
+  Type element = typeOf(tables.front()).getElementType();
+  for (Value indices : tables)
+    if ((!element.isInteger(32) && !element.isInteger(64)) || typeOf(indices).getElementType() != element)
+      return op->emitOpError() << "has indices " << indices.getType() << "; they are all of 32 or all of 64 bits";
+  return success();
+}
+
 LogicalResult PushRowsOp::verify() {
   const size_t tables = getNames().size();
   if (getIndices().size() != tables || getShards().size() != tables || getAllIndices().size() != tables)
     return emitOpError() << "has " << tables << " names, " << getIndices().size() << " tensors of indices, "
                          << getShards().size() << " tables' shards and " << getAllIndices().size()
                          << " results; they are equally many";
+  if (failed(expectIndices(*this, getIndices())))
+    return failure();
   Type element = typeOf(getIndices().front()).getElementType();
-  for (Value indices : getIndices())
-    if ((!element.isInteger(32) && !element.isInteger(64)) || typeOf(indices).getElementType() != element)
-      return emitOpError() << "has indices " << indices.getType() << "; they are all of 32 or all of 64 bits";
   for (auto shards : getShards().getAsRange<DenseI64ArrayAttr>())
     if (shards.empty() || shards.size() % 3 != 0 || static_cast<int32_t>(getBucket()) < 0 ||
         llvm::any_of(shards.asArrayRef(), [](int64_t number) { return number < 0; }))
@@ -645,10 +653,8 @@ LogicalResult PullRowsOp::verify() {
     return emitOpError() << "has " << tables << " variables, " << getIndices().size() << " tensors of indices, "
                          << getOwners().size() << " owners and " << getRows().size()
                          << " results; they are equally many";
-  Type element = typeOf(getIndices().front()).getElementType();
-  for (Value indices : getIndices())
-    if ((!element.isInteger(32) && !element.isInteger(64)) || typeOf(indices).getElementType() != element)
-      return emitOpError() << "has indices " << indices.getType() << "; they are all of 32 or all of 64 bits";
+  if (failed(expectIndices(*this, getIndices())))
+    return failure();
   if (llvm::any_of(getOwners(), [](int64_t owner) { return owner < 0; }) || static_cast<int32_t>(getBucket()) < 0)
     return emitOpError("has a negative owner or bucket");
   return success();

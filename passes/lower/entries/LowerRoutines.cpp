@@ -216,9 +216,8 @@ LogicalResult lowerNonMaxSuppression(EntryLowering &lowering, Operation *op) {
   return success();
 }
 
-/// The types of all results, which the routine writes. Fails with a diagnostic where one has no elements, or an
-/// operand.
-FailureOr<SmallVector<Type>> getRoutineTypes(EntryLowering &lowering, Operation *op) {
+/// The types of all results. Fails with a diagnostic where a size is not known.
+FailureOr<SmallVector<Type>> getStaticTypes(Operation *op) {
   SmallVector<Type> types;
   for (OpResult result : op->getResults()) {
     FailureOr<RankedTensorType> type = getStaticType(op, result.getResultNumber());
@@ -226,8 +225,18 @@ FailureOr<SmallVector<Type>> getRoutineTypes(EntryLowering &lowering, Operation 
       return failure();
     types.push_back(*type);
   }
-  auto isNone = [](Type type) { return isEmpty(llvm::cast<RankedTensorType>(type)); };
-  if (llvm::any_of(types, isNone) ||
+  return types;
+}
+
+bool isNone(Type type) { return isEmpty(llvm::cast<RankedTensorType>(type)); }
+
+/// The types of all results, which the routine writes. Fails with a diagnostic where one has no elements, or an
+/// operand.
+FailureOr<SmallVector<Type>> getRoutineTypes(EntryLowering &lowering, Operation *op) {
+  FailureOr<SmallVector<Type>> types = getStaticTypes(op);
+  if (failed(types))
+    return failure();
+  if (llvm::any_of(*types, isNone) ||
       llvm::any_of(op->getOperands(), [&](Value operand) { return isNone(lowering.get(operand).getType()); }))
     return op->emitError() << "node '" << dfg::getNodeName(op) << "' (" << op->getName().stripDialect()
                            << ") has no code for tensors without elements";
@@ -384,9 +393,8 @@ LogicalResult lowerCtcLoss(EntryLowering &lowering, Operation *op) {
   parameters.push_back(typeOf(operands[1]).getShape().back());
   for (StringRef flag : {"preprocess_collapse_repeated", "ctc_merge_repeated", "ignore_longer_outputs_than_inputs"})
     parameters.push_back(isSet(op, flag));
-  auto results = callRoutine(lowering, op->getLoc(), "ctc_loss", parameters, operands, {*losses, *gradients});
-  for (auto [result, value] : llvm::zip(op->getResults(), results))
-    lowering.set(result, value);
+  setResults(lowering, op,
+             callRoutine(lowering, op->getLoc(), "ctc_loss", parameters, operands, {*losses, *gradients}));
   return success();
 }
 
@@ -443,17 +451,11 @@ FailureOr<SmallVector<float>> getUnigramWeights(Operation *op) {
 }
 
 template <int64_t distribution> LogicalResult lowerSampler(EntryLowering &lowering, Operation *op) {
-  SmallVector<Type> types;
-  for (OpResult result : op->getResults()) {
-    FailureOr<RankedTensorType> type = getStaticType(op, result.getResultNumber());
-    if (failed(type))
-      return failure();
-    if (isEmpty(*type)) {
-      op->emitError() << "node '" << dfg::getNodeName(op) << "' draws no candidates";
-      return failure();
-    }
-    types.push_back(*type);
-  }
+  FailureOr<SmallVector<Type>> types = getStaticTypes(op);
+  if (failed(types))
+    return failure();
+  if (llvm::any_of(*types, isNone))
+    return op->emitError() << "node '" << dfg::getNodeName(op) << "' draws no candidates";
   Location loc = op->getLoc();
   auto number = [&](StringRef name) { return op->getAttrOfType<IntegerAttr>(name).getInt(); };
   // TensorFlow's kernel reserves 2048 words for a candidate, whatever it uses.
@@ -468,12 +470,11 @@ template <int64_t distribution> LogicalResult lowerSampler(EntryLowering &loweri
     operands.push_back(
         arith::ConstantOp::create(lowering.builder, loc, DenseElementsAttr::get(type, ArrayRef(*weights))));
   }
-  auto results = callRoutine(
-      lowering, loc, "sample_candidates",
-      {distribution, typeOf(classes).getNumElements(), number("num_sampled"), number("range_max"), isSet(op, "unique")},
-      operands, types);
-  for (auto [result, value] : llvm::zip(op->getResults(), results))
-    lowering.set(result, value);
+  setResults(lowering, op,
+             callRoutine(lowering, loc, "sample_candidates",
+                         {distribution, typeOf(classes).getNumElements(), number("num_sampled"), number("range_max"),
+                          isSet(op, "unique")},
+                         operands, *types));
   return success();
 }
 
@@ -524,21 +525,16 @@ LogicalResult lowerFractionalSequences(EntryLowering &lowering, Operation *op) {
 }
 
 LogicalResult lowerAccidentalHits(EntryLowering &lowering, Operation *op) {
-  SmallVector<Type> types;
-  for (OpResult result : op->getResults()) {
-    FailureOr<RankedTensorType> type = getStaticType(op, result.getResultNumber());
-    if (failed(type))
-      return failure();
-    types.push_back(*type);
-  }
+  FailureOr<SmallVector<Type>> types = getStaticTypes(op);
+  if (failed(types))
+    return failure();
   Value classes = lowering.get(op->getOperand(0)), sampled = lowering.get(op->getOperand(1));
-  auto results =
+  setResults(
+      lowering, op,
       callRoutine(lowering, op->getLoc(), "accidental_hits",
                   {typeOf(classes).getDimSize(0), typeOf(classes).getDimSize(1), typeOf(sampled).getNumElements(),
-                   llvm::cast<RankedTensorType>(types[0]).getNumElements()},
-                  {classes, sampled}, types);
-  for (auto [result, value] : llvm::zip(op->getResults(), results))
-    lowering.set(result, value);
+                   llvm::cast<RankedTensorType>(types->front()).getNumElements()},
+                  {classes, sampled}, *types));
   return success();
 }
 

@@ -14,10 +14,44 @@ namespace distc {
 
 static Type getElementType(Value tensor) { return cast<RankedTensorType>(tensor.getType()).getElementType(); }
 
+static LogicalResult expectNext(Operation *op, uint32_t bucket, const EntryTables &tables) {
+  if (bucket == tables.buckets.size())
+    return success();
+  return op->emitOpError("starts bucket ") << bucket << " as number " << tables.buckets.size()
+                                           << "; buckets are numbered in the order in which they start";
+}
+
+namespace {
+
+/// A drt_bucket, in the order of its fields.
+struct BucketRow {
+  StringRef name; // its number follows
+  int32_t kind;
+  Type element;
+  int32_t reduction = DRT_REDUCE_SUM;
+  int64_t place = 0; // in the arena
+  int64_t count = 0;
+  Attribute exchange = {}; // none: plain sums
+  int32_t algorithm = DRT_ALL_REDUCE_AUTO;
+  bool pipelined = false;
+};
+
+} // namespace
+
+/// The entry's next bucket.
+static void addBucket(ConstantTables &constants, EntryTables &tables, const BucketRow &row,
+                      ArrayRef<Attribute> members) {
+  const std::string number = std::to_string(tables.buckets.size());
+  tables.buckets.push_back(constants.structure(
+      {constants.string((row.name + " " + number).str()), constants.i32(row.kind), constants.i32(getDtype(row.element)),
+       constants.i32(row.reduction), constants.i64(row.place), constants.i64(row.count), constants.i32(members.size()),
+       constants.array("drt_" + tables.name + "_bucket_" + number, getRuntimeType<drt_member>(constants), members),
+       row.exchange ? row.exchange : constants.null(), constants.i32(row.algorithm), constants.i32(row.pipelined)}));
+}
+
 LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
-  if (op.getBucket() != tables.buckets.size())
-    return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
-                                            << "; buckets are numbered in the order in which they start";
+  if (failed(expectNext(op, op.getBucket(), tables)))
+    return failure();
   ConstantTables &constants = program.tables;
   // A bucket without members joins the replicas.
   Type element = op.getGradients().empty() ? builder.getF32Type() : getElementType(op.getGradients().front());
@@ -55,24 +89,27 @@ LogicalResult EntryConverter::convertStart(drt::AllReduceStartOp op) {
   const int32_t kind = op.getGather()    ? DRT_BUCKET_GATHER_ROWS
                        : op.getScatter() ? DRT_BUCKET_REDUCE_SCATTER
                                          : DRT_BUCKET_ALL_REDUCE;
-  std::string name = "bucket " + std::to_string(op.getBucket());
-  std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
-  tables.buckets.push_back(constants.structure(
-      {constants.string(name), constants.i32(kind), constants.i32(getDtype(element)),
-       constants.i32(op.getMean() ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM), constants.i64(place),
-       constants.i64(op.getGather() ? countElements(op.getGradients().front())
-                                    : offsets.back() / getElementBytes(element)),
-       constants.i32(members.size()), constants.array(rows, getRuntimeType<drt_member>(constants), members), *exchange,
-       constants.i32(op.getAlgorithm()), constants.i32(op.getPipelined())}));
+  const int64_t count =
+      op.getGather() ? countElements(op.getGradients().front()) : offsets.back() / getElementBytes(element);
+  addBucket(constants, tables,
+            {.name = "bucket",
+             .kind = kind,
+             .element = element,
+             .reduction = op.getMean() ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM,
+             .place = place,
+             .count = count,
+             .exchange = *exchange,
+             .algorithm = static_cast<int32_t>(op.getAlgorithm()),
+             .pipelined = op.getPipelined()},
+            members);
   buckets[op.getBucket()] = op;
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
   return success();
 }
 
 LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
-  if (op.getBucket() != tables.buckets.size())
-    return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
-                                            << "; buckets are numbered in the order in which they start";
+  if (failed(expectNext(op, op.getBucket(), tables)))
+    return failure();
   ConstantTables &constants = program.tables;
   SmallVector<Attribute> members;
   int64_t bytes = 0;
@@ -88,13 +125,13 @@ LogicalResult EntryConverter::convertGather(drt::GatherStartOp op) {
                                            constants.i64(program.variables.at(variable.getValue()))}));
     bytes += getTensorBytes(type);
   }
-  std::string name = "gather " + std::to_string(op.getBucket());
-  std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
-  tables.buckets.push_back(constants.structure(
-      {constants.string(name), constants.i32(DRT_BUCKET_GATHER), constants.i32(getDtype(builder.getI8Type())),
-       constants.i32(DRT_REDUCE_SUM), constants.i64(0), constants.i64(bytes), constants.i32(members.size()),
-       constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
-       constants.i32(DRT_ALL_REDUCE_AUTO), constants.i32(op.getPipelined())}));
+  addBucket(constants, tables,
+            {.name = "gather",
+             .kind = DRT_BUCKET_GATHER,
+             .element = builder.getI8Type(),
+             .count = bytes,
+             .pipelined = op.getPipelined()},
+            members);
   gathers.insert(op.getBucket());
   callRuntime("drt_all_reduce_start", {number32(op.getBucket())});
   return success();
@@ -108,9 +145,8 @@ static SmallVector<Value> allTensors(Operation *op) {
 }
 
 LogicalResult EntryConverter::convertPushRows(drt::PushRowsOp op) {
-  if (op.getBucket() != tables.buckets.size())
-    return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
-                                            << "; buckets are numbered in the order in which they start";
+  if (failed(expectNext(op, op.getBucket(), tables)))
+    return failure();
   ConstantTables &constants = program.tables;
   int64_t count = 0;
   SmallVector<Attribute> members;
@@ -126,22 +162,19 @@ LogicalResult EntryConverter::convertPushRows(drt::PushRowsOp op) {
                                constants.i64(shards[i + 2] + 1), constants.i64(0), constants.i64(number)}));
     count += given;
   }
-  std::string name = "push " + std::to_string(op.getBucket());
-  std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
-  tables.buckets.push_back(constants.structure(
-      {constants.string(name), constants.i32(DRT_BUCKET_PUSH_ROWS),
-       constants.i32(getDtype(getElementType(op.getIndices().front()))), constants.i32(DRT_REDUCE_SUM),
-       constants.i64(0), constants.i64(count), constants.i32(members.size()),
-       constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
-       constants.i32(DRT_ALL_REDUCE_AUTO), constants.i32(0)}));
+  addBucket(constants, tables,
+            {.name = "push",
+             .kind = DRT_BUCKET_PUSH_ROWS,
+             .element = getElementType(op.getIndices().front()),
+             .count = count},
+            members);
   callRuntime("drt_push_rows", {number32(op.getBucket()), storeAddresses(addressesOf(allTensors(op)))});
   return success();
 }
 
 LogicalResult EntryConverter::convertPullRows(drt::PullRowsOp op) {
-  if (op.getBucket() != tables.buckets.size())
-    return op.emitOpError("starts bucket ") << op.getBucket() << " as number " << tables.buckets.size()
-                                            << "; buckets are numbered in the order in which they start";
+  if (failed(expectNext(op, op.getBucket(), tables)))
+    return failure();
   ConstantTables &constants = program.tables;
   SmallVector<Attribute> members;
   int64_t count = 0; // indices so far
@@ -157,14 +190,12 @@ LogicalResult EntryConverter::convertPullRows(drt::PullRowsOp op) {
          constants.i64(0), constants.i64(owner + 1), constants.i64(0), constants.i64(program.variables.at(variable))}));
     count += countElements(indices);
   }
-  std::string name = "pull " + std::to_string(op.getBucket());
-  std::string rows = "drt_" + tables.name + "_bucket_" + std::to_string(op.getBucket());
-  tables.buckets.push_back(constants.structure(
-      {constants.string(name), constants.i32(DRT_BUCKET_PULL_ROWS),
-       constants.i32(getDtype(getElementType(op.getIndices().front()))), constants.i32(DRT_REDUCE_SUM),
-       constants.i64(0), constants.i64(count), constants.i32(members.size()),
-       constants.array(rows, getRuntimeType<drt_member>(constants), members), constants.null(),
-       constants.i32(DRT_ALL_REDUCE_AUTO), constants.i32(0)}));
+  addBucket(constants, tables,
+            {.name = "pull",
+             .kind = DRT_BUCKET_PULL_ROWS,
+             .element = getElementType(op.getIndices().front()),
+             .count = count},
+            members);
   callRuntime("drt_pull_rows", {number32(op.getBucket()), storeAddresses(addressesOf(allTensors(op)))});
   return success();
 }
