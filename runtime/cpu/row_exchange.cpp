@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/row_exchange.h"
 #include "core/error.h"
+#include "core/row_buckets.h"
 
 #include <algorithm>
 #include <numeric>
@@ -125,9 +126,10 @@ struct PushedTable {
 
 std::vector<PushedTable> tablesOf(const drt_bucket &plan) {
   std::vector<PushedTable> tables;
-  for (const drt_member *shard = plan.members; shard != plan.members + plan.num_members; ++shard) {
-    if (static_cast<size_t>(shard->variable) == tables.size())
-      tables.push_back({shard, 0, shard->kept, static_cast<size_t>(shard->columns)});
+  for (int32_t i = 0; i < plan.num_members; ++i) {
+    const drt_member &shard = plan.members[i];
+    if (isFirstShard(plan, i))
+      tables.push_back({&shard, 0, shard.kept, static_cast<size_t>(shard.columns)});
     ++tables.back().numShards;
   }
   return tables;

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cpu/task.h"
+#include "core/row_buckets.h"
 #include "core/shares.h"
 #include "cpu/affinity.h"
 #include "cpu/division.h"
@@ -392,10 +393,9 @@ std::vector<PulledTable> CpuTask::tablesOf(const drt_bucket &plan) const {
   for (int32_t i = 0; i < plan.num_members; ++i) {
     const drt_member &member = plan.members[i];
     const drt_variable &variable = program_.variables[member.variable];
-    const int64_t last = i + 1 < plan.num_members ? plan.members[i + 1].offset : plan.count;
     tables.push_back({static_cast<int>(member.owner - 1), static_cast<const char *>(variables_[member.variable]),
                       member.count / member.columns, member.columns * dtypeSize(variable.type.dtype),
-                      last - member.offset});
+                      countPulled(plan, i)});
   }
   return tables;
 }

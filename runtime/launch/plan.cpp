@@ -8,6 +8,7 @@
 #include "core/device_memory.h"
 #include "core/dtype.h"
 #include "core/memory.h"
+#include "core/row_buckets.h"
 #include "data/dataset.h"
 #include "data/feeder.h"
 #include "launch/program.h"
@@ -192,11 +193,6 @@ std::string wayText(const drt_program &program, const drt_bucket &bucket) {
   return text + (bucket.kind == DRT_BUCKET_REDUCE_SCATTER ? ", a share each" : algorithmText(program, bucket));
 }
 
-// Of a bucket of rows that are pushed: whether another table begins with the member.
-bool isFirstShard(const drt_bucket &bucket, int32_t member) {
-  return member == 0 || bucket.members[member].variable != bucket.members[member - 1].variable;
-}
-
 // Of a replica; of rows that are pulled all, which are fewer where some are equal; of those that are pushed each goes
 // to one task.
 int64_t bytesOf(const drt_program &program, const drt_bucket &bucket) {
@@ -212,8 +208,7 @@ int64_t bytesOf(const drt_program &program, const drt_bucket &bucket) {
   int64_t bytes = 0;
   for (int32_t i = 0; i < bucket.num_members; ++i) {
     const drt_member &table = bucket.members[i];
-    const int64_t last = i + 1 < bucket.num_members ? bucket.members[i + 1].offset : bucket.count;
-    bytes += (last - table.offset) * table.columns * dtypeSize(program.variables[table.variable].type.dtype);
+    bytes += countPulled(bucket, i) * table.columns * dtypeSize(program.variables[table.variable].type.dtype);
   }
   return bytes;
 }
