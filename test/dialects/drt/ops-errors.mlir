@@ -590,3 +590,21 @@ drt.entry "step" {
   // expected-error @+1 {{has indices 'tensor<4xi64>'; they are all of 32 or all of 64 bits}}
   %rows:2 = drt.pull_rows [@s, @t][%i, %j] from [0, 1] bucket 0 : (tensor<4xi32>, tensor<4xi64>) -> (tensor<4x4xf32>, tensor<4x4xf32>)
 }
+
+// -----
+
+drt.entry "step" {
+  %i = drt.feed {batched, name = "i"} : () -> tensor<4xi32>
+  %v = drt.feed {batched, name = "v"} : () -> tensor<4x2xf32>
+  // expected-error @+1 {{has 2 names, 1 tensors of indices, 1 tables' shards and 1 results; they are equally many}}
+  %ai, %av = drt.push_rows [%i], [%v] of ["s", "t"] to [array<i64: 0, 8, 0>] bucket 0 : (tensor<4xi32>, tensor<4x2xf32>) -> (tensor<8xi32>, tensor<8x2xf32>)
+}
+
+// -----
+
+drt.entry "step" {
+  %i = drt.feed {batched, name = "i"} : () -> tensor<4xi32>
+  %v = drt.feed {batched, name = "v"} : () -> tensor<4x2xf32>
+  // expected-error @+1 {{has a negative bucket, or shards that are not three numbers each, from 0 on}}
+  %ai, %av = drt.push_rows [%i], [%v] of ["s"] to [array<i64: 0, 8>] bucket 0 : (tensor<4xi32>, tensor<4x2xf32>) -> (tensor<8xi32>, tensor<8x2xf32>)
+}
