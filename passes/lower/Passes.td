@@ -202,7 +202,7 @@ def SumContractions : Pass<"drt-sum-contractions", "::distc::drt::EntryOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
-def JoinContractions : Pass<"drt-join-contractions", "::distc::drt::EntryOp"> {
+def JoinContractions : Pass<"drt-join-contractions", "::mlir::ModuleOp"> {
   let summary = "Matmuls are computed over the joined batch of the task";
   let description = [{
     A matmul of a replica's few rows with a large variable is marked `joined`: the replicas compute it for all of them, each some columns, and
@@ -211,8 +211,8 @@ def JoinContractions : Pass<"drt-join-contractions", "::distc::drt::EntryOp"> {
     A gradient that is a matmul and only feeds an update:
     The sum over replicas of `a_r^T b_r` is one matmul of the stacked operands. Where a plan has one task, its replicas lie side by side in
     memory: each computes its own rows of the result from all replicas' operands and updates from them while they are in cache, instead of
-    writing a whole gradient each, adding them, and reading the sum. Nothing is done where the plan has several tasks, or one with one replica
-    of one core; several cores of one replica share matmuls with variables as replicas do.
+    writing a whole gradient each, adding them, and reading the sum. A task's only replica updates from such blocks as well where `drt.program` has
+    `cores`, each of which takes some rows; they share matmuls with variables as replicas do. Nothing is done where the plan has several tasks.
 
     ```mlir
     %g = drt.matmul %x, %dy {transpose_a} ...

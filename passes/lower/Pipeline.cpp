@@ -19,18 +19,19 @@ namespace distc {
 
 /// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
 static void addCPUPasses(OpPassManager &manager, const std::string &precision, int64_t maxMemory) {
-  OpPassManager &entries = manager.nest<drt::EntryOp>();
+  OpPassManager &products = manager.nest<drt::EntryOp>();
   // What indices and rows are made by, and what reads them, is still in operations that move one by one.
-  entries.addPass(createJoinRowExchanges());
-  entries.addPass(createFoldTransposes());
+  products.addPass(createJoinRowExchanges());
+  products.addPass(createFoldTransposes());
   // What the gradients of a loop's iterations add up to.
-  entries.addPass(createSumContractions());
-  entries.addPass(createFuseEpilogues());
-  entries.addPass(createConvolutionsToMatmuls());
+  products.addPass(createSumContractions());
+  products.addPass(createFuseEpilogues());
+  products.addPass(createConvolutionsToMatmuls());
   // Products have their epilogues; what rounds and widens is fused.
-  entries.addPass(createSetPrecision({precision}));
+  products.addPass(createSetPrecision({precision}));
   // A gradient's product is computed once for the replicas of a task.
-  entries.addPass(createJoinContractions());
+  manager.addPass(createJoinContractions());
+  OpPassManager &entries = manager.nest<drt::EntryOp>();
   // What two equal operations read has two readers, and would be written for them.
   entries.addPass(createEliminateCommonSubexpressions());
   entries.addPass(createFuseElementwise());

@@ -121,16 +121,13 @@ private:
 
   /// The kernel reads the argument at the place of its loop alone, before it writes anything.
   bool findLoads() {
-    const Value buffer = kernel.getArgument(getFirstArgument() + argument);
-    for (Operation *user : buffer.getUsers()) {
-      auto load = llvm::dyn_cast<memref::LoadOp>(user);
-      auto loop = load ? llvm::dyn_cast<scf::ForOp>(load->getParentOp()) : scf::ForOp();
-      if (!loop || load.getIndices().front() != loop.getInductionVar() || loop->getParentOp() != kernel)
-        return false;
+    FailureOr<SmallVector<memref::LoadOp>> loads = lower::getElementLoads(kernel, getFirstArgument() + argument);
+    if (failed(loads))
+      return false;
+    for (memref::LoadOp load : *loads)
       for (Operation *before = load->getPrevNode(); before; before = before->getPrevNode())
         if (llvm::isa<memref::StoreOp>(before))
           return false;
-    }
     return true;
   }
 

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/kernels/RangeKernel.h"
 #include "passes/lower/plan/Addresses.h"
 #include "llvm/Support/DebugLog.h"
 
@@ -55,25 +56,38 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
   using Base::Base;
 
   void runOnOperation() override {
-    drt::EntryOp entry = getOperation();
+    ModuleOp module = getOperation();
+    SymbolTable symbols(module);
+    for (auto entry : module.getOps<drt::EntryOp>())
+      if (failed(join(entry, symbols)))
+        return signalPassFailure();
+    lower::eraseUnusedRangeKernels(module);
+  }
+
+  LogicalResult join(drt::EntryOp entry, SymbolTable &symbols) {
     taskReplicas = replicas;
-    int64_t cores = 1;
+    std::optional<int64_t> cores = 1;
     if (taskReplicas == 0) {
       FailureOr<drt::ProgramOp> program = drt::getProgram(entry);
       if (failed(program))
-        return signalPassFailure();
+        return failure();
       if (program->sharesMemory()) {
         taskReplicas = program->getNumReplicas();
-        cores = program->getCores().value_or(1);
+        cores = program->getCores();
       }
     }
     Block &body = entry.getBody().front();
     if (taskReplicas > 1)
       joinUpdates(body);
-    if (taskReplicas * cores > 1)
+    // Where nothing is said of cores, the library's matmuls use all there are.
+    if (taskReplicas == 1 && cores)
+      for (auto update : llvm::make_early_inc_range(body.getOps<drt::UpdateOp>()))
+        joinOwn(update, symbols);
+    if (taskReplicas * cores.value_or(1) > 1)
       for (auto product : body.getOps<drt::MatmulOp>())
         if (isSharedWork(product))
           product.setJoined(true);
+    return success();
   }
 
   void joinUpdates(Block &body) {
@@ -117,12 +131,7 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
         continue;
       }
       LDBG("drt-join-contractions") << "once for all replicas: " << product;
-      OpBuilder builder(update);
-      double scale = start.getMean() ? 1.0 / taskReplicas : 1.0;
-      drt::MatmulUpdateOp::create(builder, FusedLoc::get(builder.getContext(), {product.getLoc(), update.getLoc()}),
-                                  update.getKernel(), update.getVariables(), product.getA(), product.getB(),
-                                  product.getTransposeA(), product.getTransposeB(), APFloat(scale),
-                                  update.getArguments());
+      create(update, product, update.getKernel(), start.getMean() ? 1.0 / taskReplicas : 1.0, update.getArguments());
       update.erase();
       joined.push_back(product);
     }
@@ -135,6 +144,39 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
     start.erase();
     for (drt::MatmulOp product : joined)
       eraseWithUsers(product);
+  }
+
+  /// The update of a task's only replica reads its gradient itself.
+  void joinOwn(drt::UpdateOp update, SymbolTable &symbols) {
+    if (update.getBucket() || update.getShare())
+      return;
+    for (auto [number, gradient] : llvm::enumerate(update.getArguments())) {
+      drt::MatmulOp product = getProduct(gradient);
+      if (!gradient.hasOneUse() || !isJoinable(product) || (product.getResult() != gradient && isLong(product)))
+        continue;
+      auto kernel = symbols.lookup<drt::KernelOp>(update.getKernel());
+      const unsigned argument = 2 + update.getVariables().size() + number;
+      drt::KernelOp taking =
+          kernel ? lower::takeGradient(kernel, argument, (kernel.getName() + "_of_matmul").str()) : drt::KernelOp();
+      if (!taking)
+        continue;
+      symbols.insert(taking);
+      LDBG("drt-join-contractions") << "with its update: " << product;
+      SmallVector<Value> arguments(update.getArguments());
+      arguments.erase(arguments.begin() + number);
+      create(update, product, taking.getName(), 1.0, arguments);
+      update.erase();
+      eraseWithUsers(product);
+      return;
+    }
+  }
+
+  static void create(drt::UpdateOp update, drt::MatmulOp product, StringRef kernel, double scale,
+                     ValueRange arguments) {
+    OpBuilder builder(update);
+    drt::MatmulUpdateOp::create(builder, FusedLoc::get(builder.getContext(), {product.getLoc(), update.getLoc()}),
+                                kernel, update.getVariables(), product.getA(), product.getB(), product.getTransposeA(),
+                                product.getTransposeB(), APFloat(scale), arguments);
   }
 
   /// Whether what each replica would read of the others' operands is more than the gradient that it would not write:

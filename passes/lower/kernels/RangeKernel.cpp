@@ -6,7 +6,6 @@
 
 #include "passes/lower/kernels/RangeKernel.h"
 #include "dialects/drt/Drt.h"
-#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -86,6 +85,43 @@ FailureOr<drt::KernelOp> RangeKernel::build(ModuleOp module, StringRef name) {
   b.setInsertionPointToEnd(body);
   drt::ReturnOp::create(b);
   return function;
+}
+
+FailureOr<SmallVector<memref::LoadOp>> getElementLoads(drt::KernelOp kernel, unsigned argument) {
+  SmallVector<memref::LoadOp> loads;
+  for (Operation *user : kernel.getArgument(argument).getUsers()) {
+    auto load = llvm::dyn_cast<memref::LoadOp>(user);
+    auto loop = load ? llvm::dyn_cast<scf::ForOp>(load->getParentOp()) : scf::ForOp();
+    if (!loop || load.getIndices().front() != loop.getInductionVar() || loop->getParentOp() != kernel)
+      return failure();
+    loads.push_back(load);
+  }
+  return loads;
+}
+
+drt::KernelOp takeGradient(drt::KernelOp kernel, unsigned argument, StringRef name) {
+  if (failed(getElementLoads(kernel, argument)))
+    return {};
+  auto taking = llvm::cast<drt::KernelOp>(kernel->clone());
+  taking.setName(name);
+  ImplicitLocOpBuilder b(kernel.getLoc(), kernel.getContext());
+  b.setInsertionPointAfter(kernel);
+  b.insert(taking);
+  Block &body = taking.getBody().front();
+  const Value gradient = body.insertArgument(2u, body.getArgument(argument).getType(), taking.getLoc());
+  ++argument;
+  for (memref::LoadOp load : *getElementLoads(taking, argument)) {
+    // Loops go over the range, or a part of it.
+    b.setInsertionPoint(load->getParentOp());
+    const Value begin = arith::IndexCastOp::create(b, b.getIndexType(), body.getArgument(0));
+    b.setInsertionPoint(load);
+    const Value index = arith::SubIOp::create(b, load.getIndices().front(), begin);
+    load.getMemrefMutable().assign(gradient);
+    load.getIndicesMutable().assign(index);
+  }
+  body.eraseArgument(argument);
+  taking.setFunctionType(FunctionType::get(taking.getContext(), body.getArgumentTypes(), {}));
+  return taking;
 }
 
 void eraseUnusedRangeKernels(ModuleOp module) {

@@ -8,6 +8,7 @@
 
 #include "dialects/dfg/Dfg.h"
 #include "dialects/drt/Drt.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace distc::lower {
 
@@ -36,6 +37,14 @@ private:
   llvm::SmallVector<Parameter> variables, arguments;
   llvm::DenseMap<unsigned, mlir::TypedAttr> constants;
 };
+
+/// The loads of a range kernel's argument, each at the place of a loop of the kernel's own; fails where it is used in
+/// another way.
+llvm::FailureOr<llvm::SmallVector<mlir::memref::LoadOp>> getElementLoads(drt::KernelOp kernel, unsigned argument);
+
+/// A copy of `kernel`, behind it, that is given the tensor of `argument` as its gradient, as from a bucket: as its
+/// third argument, from element `begin` on. Null where the kernel reads other elements of it than those of its range.
+drt::KernelOp takeGradient(drt::KernelOp kernel, unsigned argument, llvm::StringRef name);
 
 /// Erases the range kernels that no operation of an entry names (`kernel`).
 void eraseUnusedRangeKernels(mlir::ModuleOp module);

@@ -82,3 +82,69 @@ drt.entry "filters" {
   drt.update {kernel = @sgd, variables = [@f], bucket = 0 : i32, member = 0 : i64, count = 30 : i64} : () -> ()
   drt.update {kernel = @sgd, variables = [@long], bucket = 0 : i32, member = 1 : i64, count = 15 : i64} : () -> ()
 }
+
+// ---- A task's only replica ---------------------------------------------------------------------------------
+// RUN: distc-opt %s --drt-join-contractions="replicas=1 min-elements=1" | FileCheck %s --check-prefix=ONE
+
+drt.variable @o : tensor<3x5xf32>
+// The gradient is the update's second argument; its kernel takes it first, from element `begin` on.
+drt.kernel range @own(%begin: i64, %end: i64, %v: memref<15xf32>, %rate: memref<1xf32>, %gradient: memref<15xf32>) {
+  %b = arith.index_cast %begin : i64 to index
+  %e = arith.index_cast %end : i64 to index
+  %zero = arith.constant 0 : index
+  %one = arith.constant 1 : index
+  %r = memref.load %rate[%zero] : memref<1xf32>
+  scf.for %i = %b to %e step %one {
+    %g = memref.load %gradient[%i] : memref<15xf32>
+    %old = memref.load %v[%i] : memref<15xf32>
+    %scaled = arith.mulf %r, %g : f32
+    %new = arith.subf %old, %scaled : f32
+    memref.store %new, %v[%i] : memref<15xf32>
+  }
+  drt.return
+}
+// Elements of other places than its own: it wants the whole gradient.
+drt.kernel range @reversed(%begin: i64, %end: i64, %v: memref<15xf32>, %gradient: memref<15xf32>) {
+  %b = arith.index_cast %begin : i64 to index
+  %e = arith.index_cast %end : i64 to index
+  %one = arith.constant 1 : index
+  %last = arith.constant 14 : index
+  scf.for %i = %b to %e step %one {
+    %j = arith.subi %last, %i : index
+    %g = memref.load %gradient[%j] : memref<15xf32>
+    memref.store %g, %v[%i] : memref<15xf32>
+  }
+  drt.return
+}
+// ONE: drt.kernel range @own_of_matmul(%[[BEGIN:.*]]: i64, %{{.*}}: i64, %[[G:.*]]: memref<15xf32>, %{{.*}}: memref<15xf32>, %{{.*}}: memref<1xf32>)
+// ONE: scf.for %[[I:.*]] =
+// ONE: %[[AT:.*]] = arith.subi %[[I]], %
+// ONE: memref.load %[[G]][%[[AT]]]
+// ONE-LABEL: drt.entry "own"
+// ONE-NOT: drt.matmul %
+// ONE: %[[RATE:.*]] = drt.feed {{.*}}name = "rate"
+// ONE: drt.matmul_update %{{.*}}, %{{.*}}, %[[RATE]] {kernel = @own_of_matmul, scale = 1.000000e+00 : f64, transpose_a, variables = [@o]}
+drt.entry "own" {
+  %x = drt.feed {name = "x", batched} : () -> tensor<4x3xf32>
+  %dy = drt.feed {name = "dy", batched} : () -> tensor<4x5xf32>
+  %g = drt.matmul %x, %dy {transpose_a} : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  %rate = drt.feed {name = "rate"} : () -> tensor<f32>
+  drt.update %rate, %g {kernel = @own, variables = [@o], count = 15 : i64} : (tensor<f32>, tensor<3x5xf32>) -> ()
+}
+// Left: what the kernel reads elsewhere, what something else reads as well, and (as above) what a bucket holds.
+// ONE-LABEL: drt.entry "left"
+// ONE: %[[G:.*]] = drt.matmul
+// ONE: drt.update %[[G]] {{.*}}kernel = @reversed
+// ONE: %[[READ:.*]] = drt.matmul
+// ONE: drt.update %{{.*}}, %[[READ]] {{.*}}kernel = @own
+// ONE-NOT: drt.matmul_update
+drt.entry "left" {
+  %x = drt.feed {name = "x", batched} : () -> tensor<4x3xf32>
+  %dy = drt.feed {name = "dy", batched} : () -> tensor<4x5xf32>
+  %rate = drt.feed {name = "rate"} : () -> tensor<f32>
+  %g = drt.matmul %x, %dy {transpose_a} : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  drt.update %g {kernel = @reversed, variables = [@o], count = 15 : i64} : (tensor<3x5xf32>) -> ()
+  %h = drt.matmul %x, %dy {transpose_a} : (tensor<4x3xf32>, tensor<4x5xf32>) -> tensor<3x5xf32>
+  drt.update %rate, %h {kernel = @own, variables = [@o], count = 15 : i64} : (tensor<f32>, tensor<3x5xf32>) -> ()
+  drt.fetch %h {name = "h", join = 0 : i32} : (tensor<3x5xf32>) -> ()
+}
