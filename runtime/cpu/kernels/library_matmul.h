@@ -36,6 +36,8 @@ __attribute__((weak)) void librarySgemm(const GemmShape &shape, int64_t depth, f
 
 /// How many threads the library may use for calls from this thread.
 __attribute__((weak)) void useLibraryThreads(int threads);
+/// What was said last on this thread; 0 before.
+__attribute__((weak)) int usedLibraryThreads();
 
 } // namespace drt
 

@@ -36,7 +36,7 @@ namespace {
 //      1   512   512                  34      14   matrix times vector
 //    512     1   512                  39      10
 //
-// Where b's rows collide in the cache, sgemm along k in parts gains a quarter (see
+// Where b's rows collide in the cache, sgemm in parts gains a quarter and more (see
 // sgemm.h), so the first two forward products go that way.
 //
 // A call costs 0.3 us, which own loops beat below about 1000 multiplications.
@@ -63,7 +63,8 @@ Method chooseMethod(const drt_matmul_desc &desc) {
   if (desc.batch != 1 || added || transcendental)
     return Method::Primitive;
   bool vector = desc.m == 1 || desc.n == 1;
-  return vector || desc.transpose_a || cutsAlongK(gemmShape(desc, desc.m, false)) ? Method::Sgemm : Method::Primitive;
+  return vector || desc.transpose_a || chooseFeed(gemmShape(desc, desc.m, false)) != Feed::Whole ? Method::Sgemm
+                                                                                                 : Method::Primitive;
 }
 
 // A dense left operand that meets one right operand is one tall matrix.

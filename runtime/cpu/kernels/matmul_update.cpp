@@ -45,7 +45,7 @@ public:
       streamed = std::make_unique<StreamedUpdate>(*tileKernels(), desc, replicas, scratch);
       return;
     }
-    if (tileKernels() && rows > blockRows && StreamedSum::suits(desc)) {
+    if (tileKernels() && rows >= leastSumRows && StreamedSum::suits(desc)) {
       blockRows = std::max(leastSumRows, rowsOf(sumBytes, desc));
       sum = std::make_unique<StreamedSum>(*tileKernels(), desc, replicas, std::min(blockRows, rows), scratch);
     }

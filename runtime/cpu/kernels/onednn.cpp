@@ -16,13 +16,16 @@ dnnl::engine &drt::cpuEngine() {
   return engine;
 }
 
+static thread_local int usedThreads = 0;
+
 void drt::useLibraryThreads(int threads) {
-  static thread_local int current = 0;
-  if (current == threads)
+  if (usedThreads == threads)
     return;
   omp_set_num_threads(threads);
-  current = threads;
+  usedThreads = threads;
 }
+
+int drt::usedLibraryThreads() { return usedThreads; }
 
 dnnl::primitive_attr drt::callAttributes(int32_t epilogue, bool accumulate) {
   dnnl::primitive_attr attributes;

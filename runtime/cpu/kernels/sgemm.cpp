@@ -4,7 +4,9 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/sgemm.h"
+#include "core/memory.h"
 #include "cpu/kernels/library_matmul.h"
+#include "cpu/kernels/tiles.h"
 
 #include <algorithm>
 #include <vector>
@@ -14,10 +16,31 @@ using namespace drt;
 namespace {
 constexpr int64_t panelRows = 128;
 constexpr int64_t collidingElements = 512, smallestColliding = 1024;
+
+// Of b, copied: half of the second-level cache, and rows a cache line longer than what they hold.
+constexpr int64_t blockSize = 256, blockPitch = blockSize + 16;
+constexpr int64_t collidingBlocks = 256, leastBlockRows = 12, leastBlockColumns = 16;
+
+bool isWidest512() { return tileKernels() && tileKernels()->columns == 32; }
+
+// What the library packs by itself where it has 256 bits (nocopy_checker_avx2 of its gemm_driver.cpp).
+bool isPackedByLibrary(const GemmShape &s) {
+  constexpr int64_t least = 378;
+  return s.m >= least && s.n >= least && s.k >= least && 1.0 / s.m + 1.0 / s.n < 0.0038;
+}
 } // namespace
 
-bool drt::cutsAlongK(const GemmShape &s) {
-  return !s.transposeB && s.k > panelRows && s.n > 1 && s.ldb >= smallestColliding && s.ldb % collidingElements == 0;
+Feed drt::chooseFeed(const GemmShape &s) {
+  if (s.transposeB || s.n <= 1 || !tileKernels())
+    return Feed::Whole;
+  if (isWidest512())
+    return s.k > panelRows && s.ldb >= smallestColliding && s.ldb % collidingElements == 0 ? Feed::CutAlongK
+                                                                                           : Feed::Whole;
+  const bool oneThread = usedLibraryThreads && usedLibraryThreads() == 1;
+  return oneThread && s.m >= leastBlockRows && s.n >= leastBlockColumns && s.ldb % collidingBlocks == 0 &&
+                 !isPackedByLibrary(s)
+             ? Feed::Blocks
+             : Feed::Whole;
 }
 
 // c += scale * product, where own loops have no scale.
@@ -36,10 +59,30 @@ static void ownSgemm(const GemmShape &s, float scale, const float *a, const floa
     }
 }
 
+// A block of b at a time.
+static void multiplyBlocks(const GemmShape &s, float scale, const float *a, const float *b, float *c) {
+  static thread_local const Memory copied(blockSize * blockPitch * static_cast<int64_t>(sizeof(float)));
+  float *block = reinterpret_cast<float *>(copied.data());
+  for (int64_t step = 0; step < s.k; step += blockSize)
+    for (int64_t column = 0; column < s.n; column += blockSize) {
+      GemmShape part = s;
+      part.n = std::min(blockSize, s.n - column);
+      part.ldb = blockPitch;
+      const int64_t depth = std::min(blockSize, s.k - step);
+      for (int64_t row = 0; row < depth; ++row)
+        std::copy_n(b + (step + row) * s.ldb + column, part.n, block + row * blockPitch);
+      librarySgemm(part, depth, scale, a + (s.transposeA ? step * s.lda : step), block,
+                   s.accumulate || step > 0 ? 1.0f : 0.0f, c + column);
+    }
+}
+
 void drt::sgemm(const GemmShape &s, float scale, const float *a, const float *b, float *c) {
   if (!librarySgemm)
     return ownSgemm(s, scale, a, b, c);
-  int64_t step = cutsAlongK(s) ? panelRows : std::max<int64_t>(1, s.k);
+  const Feed feed = chooseFeed(s);
+  if (feed == Feed::Blocks)
+    return multiplyBlocks(s, scale, a, b, c);
+  int64_t step = feed == Feed::CutAlongK ? panelRows : std::max<int64_t>(1, s.k);
   for (int64_t begin = 0; begin < s.k; begin += step) {
     const float *from = a + (s.transposeA ? begin * s.lda : begin);
     const float *with = b + (s.transposeB ? begin : begin * s.ldb);

@@ -10,19 +10,37 @@
 
 namespace drt {
 
-/// Whether `sgemm` cuts this product along k. The library packs b, and where b's rows
-/// are a multiple of half a page apart, the rows of a long panel meet in the same few
-/// cache sets and drive each other out. Panels of 128 rows do not. One thread,
-/// GFLOP/s, whole and cut, on the machine of matmul.cpp:
-///
-///      m     n     k        whole   cut
-///     64  2048   784          115   148
-///     64  2048  2048          112   146
-///     32  2048  2048          112   150
-///     64  1024  1024          129   151
-///    128  2048  2048          140   143
-///     64  2000  2048          152   150   (rows that do not collide)
-bool cutsAlongK(const GemmShape &shape);
+/// How a product is given to the library, whose loops wait for memory where b's rows lie a multiple of a large power of
+/// two apart: the rows of a panel meet in the same few cache sets and drive each other out.
+enum class Feed {
+  Whole,
+  /// With 512 bits the library packs b, which panels of 128 rows survive. One thread, GFLOP/s, whole and cut, on the
+  /// machine of matmul.cpp:
+  ///
+  ///      m     n     k        whole   cut
+  ///     64  2048   784          115   148
+  ///     64  2048  2048          112   146
+  ///     32  2048  2048          112   150
+  ///     64  1024  1024          129   151
+  ///    128  2048  2048          140   143
+  ///     64  2000  2048          152   150   (rows that do not collide)
+  CutAlongK,
+  /// With 256 bits the library reads b where it lies, unless the product is large on every side or b is not on a
+  /// vector's boundary: it is copied by blocks into rows that do not collide. Each of two threads on the cores of an
+  /// AMD EPYC of the Zen 3 generation, GFLOP/s:
+  ///
+  ///      m     n     k        whole  copied
+  ///    512   512  2048           46      55
+  ///    512   512   512           55      80
+  ///     64  2048   784           39      64
+  ///     32  1024   512           36      62
+  ///    196  2048   512           43      89
+  ///  12544   256    64           61      81
+  ///    512  2048   512           71      57   (large on every side)
+  ///   3136   128   512           82      80   (rows that do not collide)
+  Blocks,
+};
+Feed chooseFeed(const GemmShape &shape);
 
 /// c = scale * op(a) * op(b), or c += ..., like gemm. Throws dnnl::error.
 void sgemm(const GemmShape &shape, float scale, const float *a, const float *b, float *c);

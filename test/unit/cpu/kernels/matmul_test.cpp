@@ -124,13 +124,16 @@ TEST_CASE("products of bfloat16 and float16, summed up in float32", "[matmul][bf
   }
 }
 
-TEST_CASE("products that are cut along k", "[matmul]") {
+TEST_CASE("products whose right operand's rows collide in a cache", "[matmul]") {
   Random random(10);
   for (int32_t accumulate : {0, 1})
     for (int32_t transpose : {0, 1}) {
-      drt_matmul_desc d = describe(DRT_F32, 3, 1024, 300);
-      d.accumulate = accumulate, d.transpose_a = transpose, d.has_bias = 1 - accumulate, d.epilogue = DRT_EPILOGUE_RELU;
-      check<float>(d, random);
+      for (auto [m, n] : {std::pair{3, 1024}, {20, 1024}, {13, 768}, {40, 512}}) {
+        drt_matmul_desc d = describe(DRT_F32, m, n, 300);
+        d.accumulate = accumulate, d.transpose_a = transpose, d.has_bias = 1 - accumulate,
+        d.epilogue = DRT_EPILOGUE_RELU;
+        check<float>(d, random);
+      }
     }
 }
 
