@@ -149,7 +149,7 @@ def ConvolutionsToMatmuls : Pass<"drt-convolutions-to-matmuls", "::distc::drt::E
 
     - By 1 x 1 windows, without padding: pixels are rows, channels columns. Of strides, the pixels that are read are copied first, and the input's
       gradient is put at their places, among zeros.
-    - Of few windows beside a large filter (at most half as many as it has outputs): each window is copied into a row, with its elements in the filter's
+    - Of few windows beside a large filter (a core at most half as many as it has outputs): each window is copied into a row, with its elements in the filter's
       order (im2col), and the input's gradient is the sum of what the windows have at its place.
 
     With bias and activation, so behind `drt-fuse-epilogues`.
@@ -343,8 +343,8 @@ def DivideKernels : Pass<"drt-divide-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Where `drt.program` has `cores`. A kernel takes the part [begin, end) of one of its loops as its first two arguments, and
     says how long that loop is and how much of it is worth a core (`divided`); its launch is a call of drt_parallel_for. The loop is the outermost
-    whose iterations write different elements of every result, and long enough: no sum is divided, so that the number of cores changes no bit of
-    a result. A sum of a whole tensor has no such loop and stays one core's.
+    whose iterations write different elements of every result, and that cores share evenly (a multiple of them, or many): no sum is divided, so that the
+    number of cores changes no bit of a result. Large sums are in parts (`drt-split-reductions`); others have no such loop and stay one core's.
     ```mlir
     drt.kernel @kernel_0(%x: memref<64x256xf32>, %y: memref<64x256xf32>)
     ```
@@ -587,7 +587,7 @@ def JoinReductions : Pass<"drt-join-reductions", "::distc::drt::EntryOp"> {
 }
 
 def SplitReductions : Pass<"drt-split-reductions", "::distc::drt::EntryOp"> {
-  let summary = "Reductions with few results are made in parts, which fill the chip, and whose sums are made behind them";
+  let summary = "Reductions with few results are made in parts, which fill the chip or a processor's cores, and whose sums are made behind them";
   let description = [{
     For GPUs, behind `drt-fuse-elementwise`. A sum over all images and pixels has a result a channel: 64 results would be the work of one block of threads, on one of the
     chip's multiprocessors. So the outermost reduction loops, or equal parts of one, become parallel, and a second reduction joins what they found: along rows, where
@@ -603,7 +603,11 @@ def SplitReductions : Pass<"drt-split-reductions", "::distc::drt::EntryOp"> {
     %sum = linalg.generic {iterator_types = ["parallel", "reduction"]} ins(%parts) outs(%zero : tensor<64xf32>) ...
     ```
     Arguments of maxima, whose elements depend on where the loop is, are split where whole loops do.
+
+    With `cores`, for a replica on several cores of a processor: at most 16 parts, whatever the number of cores, each of all results
+    (`tensor<16x64xf32>`), so that a core reads what lies together.
   }];
+  let options = [Option<"cores", "cores", "bool", "false", "parts for the cores of a processor">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 

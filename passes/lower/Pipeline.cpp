@@ -18,7 +18,7 @@ using namespace mlir;
 namespace distc {
 
 /// Of the passes on a plan, those that a CPU's replicas gain from: they share memory, and every operation has code.
-static void addCPUPasses(OpPassManager &manager, const std::string &precision, int64_t maxMemory) {
+static void addCPUPasses(OpPassManager &manager, const std::string &precision, int64_t maxMemory, int64_t cores) {
   OpPassManager &products = manager.nest<drt::EntryOp>();
   // What indices and rows are made by, and what reads them, is still in operations that move one by one.
   products.addPass(createJoinRowExchanges());
@@ -36,6 +36,9 @@ static void addCPUPasses(OpPassManager &manager, const std::string &precision, i
   entries.addPass(createEliminateCommonSubexpressions());
   entries.addPass(createFuseElementwise());
   entries.addPass(createEliminateCommonSubexpressions());
+  // Sums of few results are many cores' work too.
+  if (cores > 1)
+    entries.addPass(createSplitReductions({/*cores=*/true}));
   manager.addPass(createFuseUpdates());
   manager.addNestedPass<drt::EntryOp>(createDrawInUpdates());
   manager.addPass(createOutlineKernels());
@@ -138,7 +141,7 @@ void buildLowerToRuntimePipeline(OpPassManager &manager, const LowerToRuntimeOpt
   if (target.isDevice())
     addDevicePasses(manager, target, options.precision, options.maxMemory);
   else
-    addCPUPasses(manager, options.precision, options.maxMemory);
+    addCPUPasses(manager, options.precision, options.maxMemory, options.cores);
   // What moved, and where everything lies now, is what will run.
   addPlanVerifiers(manager, target.isDevice());
 }

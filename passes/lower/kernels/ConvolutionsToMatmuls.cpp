@@ -39,8 +39,8 @@ struct Convolution {
   /// And each pixel of the image is one of those.
   bool isProduct() const { return isPointwise() && strideH == 1 && strideW == 1; }
   /// Whether to copy every window is worth it: beside the filter, which a convolution's primitive brings to a layout of
-  /// its own and back, they are small.
-  bool hasFewWindows() const { return 2 * n * oh * ow <= k && kh * kw * c * k >= kMinFilter; }
+  /// its own and back, on each core, a core's are small.
+  bool hasFewWindows(int64_t cores) const { return 2 * n * oh * ow <= k * cores && kh * kw * c * k >= kMinFilter; }
 
 private:
   static constexpr int64_t kMinFilter = 1 << 15;
@@ -172,12 +172,14 @@ const SmallVector<ReassociationIndices> kWindows = {{0, 1, 2}, {3, 4, 5}};
 struct ConvolutionsToMatmuls : impl::ConvolutionsToMatmulsBase<ConvolutionsToMatmuls> {
   void runOnOperation() override {
     SmallVector<Operation *> convolutions;
+    drt::ProgramOp program = drt::findProgram(getOperation()->getParentOfType<ModuleOp>());
+    const int64_t cores = program ? program.getCores().value_or(1) : 1;
     getOperation().walk([&](Operation *op) {
       if (!op->hasTrait<drt::Convolves>() || drt::getFilterLayout(op) == DRT_FILTER_OHWI ||
           !llvm::cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32())
         return;
       const Convolution conv(op->getAttrOfType<DenseI64ArrayAttr>("descriptor"));
-      if (conv.groups == 1 && (conv.isPointwise() || conv.hasFewWindows()))
+      if (conv.groups == 1 && (conv.isPointwise() || conv.hasFewWindows(cores)))
         convolutions.push_back(op);
     });
     for (Operation *op : convolutions)

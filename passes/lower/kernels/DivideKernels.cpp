@@ -23,8 +23,9 @@ namespace {
 
 /// Operations on elements that take as long as a core is called.
 constexpr int64_t kLeastWork = 1 << 14;
-/// Iterations that a loop must have to be preferred to those within it: there may be as many cores.
-constexpr int64_t kLongLoop = 16;
+/// Iterations for each core that a loop must have to be preferred to those within it, where they cannot be dealt out
+/// evenly.
+constexpr int64_t kLongLoop = 8;
 
 /// A loop of every linalg operation of a kernel, by the axis of the results that it walks along.
 struct Loop {
@@ -34,7 +35,7 @@ struct Loop {
 
 class Division {
 public:
-  explicit Division(drt::KernelOp kernel) : kernel(kernel) {}
+  Division(drt::KernelOp kernel, int64_t cores) : kernel(kernel), cores(cores) {}
 
   /// Divides the kernel, if it can be.
   LogicalResult divide() {
@@ -104,7 +105,7 @@ private:
       std::optional<Loop> loop = findLoop(axis);
       if (!loop)
         continue;
-      if (loop->extent >= kLongLoop)
+      if (loop->extent >= kLongLoop * cores || (loop->extent > 0 && loop->extent % cores == 0))
         return loop;
       if (!best || loop->extent > best->extent)
         best = loop;
@@ -137,16 +138,18 @@ private:
   }
 
   drt::KernelOp kernel;
+  int64_t cores;
   SmallVector<linalg::LinalgOp> operations;
 };
 
 struct DivideKernels : impl::DivideKernelsBase<DivideKernels> {
   void runOnOperation() override {
     drt::ProgramOp program = drt::findProgram(getOperation());
-    if (!program || program.getCores().value_or(1) < 2)
+    const int64_t cores = program ? program.getCores().value_or(1) : 1;
+    if (cores < 2)
       return;
     for (auto function : getOperation().getOps<drt::KernelOp>())
-      if (!function.getRange() && failed(Division(function).divide()))
+      if (!function.getRange() && failed(Division(function, cores).divide()))
         return signalPassFailure();
   }
 };

@@ -152,7 +152,7 @@ struct JoinContractions : impl::JoinContractionsBase<JoinContractions> {
       return;
     for (auto [number, gradient] : llvm::enumerate(update.getArguments())) {
       drt::MatmulOp product = getProduct(gradient);
-      if (!gradient.hasOneUse() || !isJoinable(product) || (product.getResult() != gradient && isLong(product)))
+      if (!gradient.hasOneUse() || !isJoinable(product))
         continue;
       auto kernel = symbols.lookup<drt::KernelOp>(update.getKernel());
       const unsigned argument = 2 + update.getVariables().size() + number;

@@ -1,4 +1,4 @@
-// RUN: distc-opt %s --drt-convolutions-to-matmuls | FileCheck %s
+// RUN: distc-opt %s --drt-convolutions-to-matmuls --split-input-file | FileCheck %s
 
 // Pixels are rows, channels columns; bias and activation go along.
 // CHECK-LABEL: drt.entry "step"
@@ -91,4 +91,17 @@ drt.entry "few_windows" {
   %df = drt.conv2d_grad_filter %x, %dy {descriptor = array<i64: 2, 3, 3, 64, 3, 3, 96, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1>} : (tensor<2x3x3x64xf32>, tensor<2x2x2x96xf32>) -> tensor<3x3x64x96xf32>
   %z = drt.conv2d %x, %o {descriptor = array<i64: 2, 3, 3, 64, 3, 3, 96, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1>, filter_layout = "OIHW"} : (tensor<2x3x3x64xf32>, tensor<96x64x3x3xf32>) -> tensor<2x2x2x96xf32>
   %do = drt.conv2d_grad_filter %x, %dy {descriptor = array<i64: 2, 3, 3, 64, 3, 3, 96, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1>, filter_layout = "OIHW"} : (tensor<2x3x3x64xf32>, tensor<2x2x2x96xf32>) -> tensor<96x64x3x3xf32>
+}
+
+// -----
+
+// What is few for each of four cores.
+drt.program "conv.meta" strategy "AllReduce" target "cpu" batch 32 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>] cores 4
+// CHECK-LABEL: drt.entry "cores"
+// CHECK-NOT: drt.conv2d
+// CHECK: drt.matmul %{{.*}} : (tensor<128x576xf32>, tensor<576x96xf32>) -> tensor<128x96xf32>
+drt.entry "cores" {
+  %x = drt.feed {name = "x", batched} : () -> tensor<32x3x3x64xf32>
+  %f = drt.feed {name = "f"} : () -> tensor<3x3x64x96xf32>
+  %y = drt.conv2d %x, %f {descriptor = array<i64: 32, 3, 3, 64, 3, 3, 96, 2, 2, 2, 2, 1, 1, 1, 1, 1, 1, 1>} : (tensor<32x3x3x64xf32>, tensor<3x3x64x96xf32>) -> tensor<32x2x2x96xf32>
 }

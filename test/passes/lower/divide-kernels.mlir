@@ -38,6 +38,18 @@ drt.kernel @columns(%a: memref<64x256xf32>, %b: memref<256xf32>) {
   drt.return
 }
 
+// As many images as parts that cores get evenly.
+// CHECK: drt.kernel @even
+// CHECK-SAME: divided = array<i64: 4
+drt.kernel @even(%a: memref<4x128xf32>, %b: memref<4x128xf32>) {
+  linalg.generic {indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>], iterator_types = ["parallel", "parallel"]}
+      ins(%a : memref<4x128xf32>) outs(%b : memref<4x128xf32>) {
+  ^bb0(%x: f32, %y: f32):
+    linalg.yield %x : f32
+  }
+  drt.return
+}
+
 // Few images, many channels: a loop that is short is left to those within it.
 // CHECK: drt.kernel @images
 // CHECK-SAME: divided = array<i64: 128

@@ -1,4 +1,21 @@
 // RUN: distc-opt %s --pass-pipeline="builtin.module(drt.entry(drt-split-reductions))" | FileCheck %s
+// RUN: distc-opt %s --pass-pipeline="builtin.module(drt.entry(drt-split-reductions{cores=true}))" | FileCheck %s --check-prefix=CORES
+
+// For cores: 16 parts at most, each of all results, which are added up part by part.
+// CORES-LABEL: drt.entry "channels"
+// CORES: %[[Y:.*]] = tensor.expand_shape {{.*}} into tensor<16x16x112x112x64xf32>
+// CORES: %[[PARTS:.*]] = linalg.generic {{.*}} iterator_types = ["parallel", "reduction", "reduction", "reduction", "parallel"]
+// CORES-SAME: ins(%[[Y]] : {{.*}}) outs(%{{.*}} : tensor<16x64xf32>)
+// CORES: linalg.generic {{.*}} iterator_types = ["reduction", "parallel"]
+// CORES-SAME: ins(%[[PARTS]] : tensor<16x64xf32>) outs(%{{.*}} : tensor<64xf32>)
+// A sum of everything is parts too; rows that are as many as parts are divided without.
+// CORES-LABEL: drt.entry "whole"
+// CORES: linalg.generic {{.*}} outs(%{{.*}} : tensor<6x2xf32>)
+// CORES-LABEL: drt.entry "stays"
+// CORES-NOT: tensor.expand_shape
+// CORES-LABEL: drt.entry "beside_rows"
+// CORES: tensor.expand_shape %{{.*}} {{\[}}[0, 1], [2]] output_shape [16, 128, 128]
+// CORES-NOT: tensor.expand_shape
 
 // Sums over images and pixels, a channel each: 64 results would be two blocks. Whole loops, the outermost first, then equal parts of one: 256 images, and halves
 // of 112 rows.

@@ -31,6 +31,8 @@ constexpr int64_t kColumnPart = 256, kRowPart = 2048;
 constexpr int64_t kFewestColumnParts = 4, kFewestRowParts = 8;
 /// Of columns that a kernel of rows may sum beside its own work (drt-fuse-rows), a part for each of its blocks.
 constexpr int64_t kRowBlocks = 256, kFewestRowsOfBlock = 4;
+/// On a processor: parts for its cores, whatever their number, and what a part should have to read.
+constexpr int64_t kCoreParts = 16, kCorePart = 1 << 13;
 /// Elements that should stay side by side.
 constexpr int64_t kLine = 32;
 /// What a block of columns is wide.
@@ -52,7 +54,7 @@ int64_t getLargestDivisor(int64_t number, int64_t most) {
 /// One reduction becomes two: parts of it, then their sum.
 class Split {
 public:
-  explicit Split(linalg::GenericOp op) : op(op), sizes(op.getStaticLoopRanges()) {}
+  Split(linalg::GenericOp op, bool forCores) : op(op), forCores(forCores), sizes(op.getStaticLoopRanges()) {}
 
   bool isWanted() {
     if (op.getNumReductionLoops() == 0 || !op.hasPureTensorSemantics() || llvm::any_of(sizes, ShapedType::isDynamic) ||
@@ -97,14 +99,23 @@ private:
       (isReduction(loop) ? reduced : parallel) *= size;
     OpOperand *largest = getLargestInput(op);
     const bool rows = !largest || readsRows(largest);
+    if (forCores) {
+      // Sums along rows that are many are divided by rows.
+      if (!rows || parallel < kCoreParts)
+        chooseLoops(std::min(kCoreParts, parallel * reduced / kCorePart), rows);
+      return;
+    }
     const int64_t width =
         rows ? 1 : kColumnBits / std::max(getElementTypeOrSelf(largest->get()).getIntOrFloatBitWidth(), 16u);
     const int64_t blocks = llvm::divideCeil(parallel, width);
     int64_t wanted = std::min(kBlocks / blocks, reduced / (rows ? kRowPart : kColumnPart));
     if (!rows && reduced >= kRowBlocks * kFewestRowsOfBlock && isReadByRows(largest->get()))
       wanted = kRowBlocks;
-    if (wanted < (rows ? kFewestRowParts : kFewestColumnParts))
-      return;
+    if (wanted >= (rows ? kFewestRowParts : kFewestColumnParts))
+      chooseLoops(wanted, rows);
+  }
+
+  void chooseLoops(int64_t wanted, bool rows) {
     // The outermost loops: what a part reads lies together.
     for (unsigned loop = 0; loop < sizes.size() && wanted > 1; ++loop) {
       if (!isReduction(loop) || sizes[loop] == 1)
@@ -188,6 +199,15 @@ private:
     return {value, AffineMap::get(iterators.size(), 0, exprs, op.getContext())};
   }
 
+  /// The axes of the parts among those of a result: a block of threads reads the parts of a result along a row, and a
+  /// core makes its part of all results.
+  template <class T> SmallVector<T> arrange(SmallVector<T> ofResult, SmallVector<T> ofParts) {
+    if (forCores)
+      std::swap(ofResult, ofParts);
+    ofResult.append(ofParts);
+    return ofResult;
+  }
+
   linalg::GenericOp writeParts(ImplicitLocOpBuilder &b) {
     SmallVector<Value> inputs, inits;
     SmallVector<AffineMap> maps;
@@ -197,16 +217,17 @@ private:
       maps.push_back(map);
     }
     for (auto [init, yielded] : llvm::zip(op.getDpsInitsMutable(), op.getBody()->getTerminator()->getOperands())) {
-      SmallVector<AffineExpr> exprs;
+      SmallVector<AffineExpr> exprs, partExprs;
       for (AffineExpr expr : op.getMatchingIndexingMap(&init).getResults())
         exprs.push_back(expr.replaceDims(numbers));
       auto type = cast<RankedTensorType>(init.get().getType());
-      SmallVector<int64_t> shape(type.getShape());
+      SmallVector<int64_t> partShape;
       for (const SplitLoop &split : loops) {
-        exprs.push_back(numbers[split.loop]);
-        shape.push_back(split.parts);
+        partExprs.push_back(numbers[split.loop]);
+        partShape.push_back(split.parts);
       }
-      maps.push_back(AffineMap::get(iterators.size(), 0, exprs, op.getContext()));
+      maps.push_back(AffineMap::get(iterators.size(), 0, arrange(exprs, partExprs), op.getContext()));
+      const SmallVector<int64_t> shape = arrange(SmallVector<int64_t>(type.getShape()), partShape);
       Value identity = arith::ConstantOp::create(b, *arith::getNeutralElement(yielded.getDefiningOp()));
       Value empty = tensor::EmptyOp::create(b, shape, type.getElementType());
       inits.push_back(linalg::FillOp::create(b, identity, empty).getResult(0));
@@ -219,14 +240,16 @@ private:
     return parts;
   }
 
-  /// Over the innermost axes of the parts, so that it reads rows.
   linalg::GenericOp writeSum(ImplicitLocOpBuilder &b, linalg::GenericOp parts) {
     const unsigned outer = op.getNumParallelLoops(), all = outer + loops.size();
-    SmallVector<utils::IteratorType> types(outer, utils::IteratorType::parallel);
-    types.resize(all, utils::IteratorType::reduction);
+    const SmallVector<utils::IteratorType> types =
+        arrange(SmallVector<utils::IteratorType>(outer, utils::IteratorType::parallel),
+                SmallVector<utils::IteratorType>(loops.size(), utils::IteratorType::reduction));
     AffineMap whole = AffineMap::getMultiDimIdentityMap(all, op.getContext());
     SmallVector<AffineMap> maps(parts->getNumResults(), whole);
-    maps.append(parts->getNumResults(), AffineMap::get(all, 0, whole.getResults().take_front(outer), op.getContext()));
+    ArrayRef<AffineExpr> axes = whole.getResults();
+    axes = forCores ? axes.take_back(outer) : axes.take_front(outer);
+    maps.append(parts->getNumResults(), AffineMap::get(all, 0, axes, op.getContext()));
     return linalg::GenericOp::create(b, op.getResultTypes(), parts->getResults(), op.getDpsInits(), maps, types,
                                      [&](OpBuilder &inner, Location at, ValueRange elements) {
                                        SmallVector<Value> joined;
@@ -242,6 +265,7 @@ private:
   }
 
   linalg::GenericOp op;
+  bool forCores;
   SmallVector<int64_t> sizes;
   SmallVector<SplitLoop> loops;
   SmallVector<AffineExpr> numbers; // the new outer loop, by loop
@@ -249,9 +273,11 @@ private:
 };
 
 struct SplitReductions : impl::SplitReductionsBase<SplitReductions> {
+  using Base::Base;
+
   void runOnOperation() override {
     for (auto op : llvm::make_early_inc_range(getOperation().getBody().front().getOps<linalg::GenericOp>()))
-      if (Split split(op); split.isWanted())
+      if (Split split(op, cores); split.isWanted())
         split.write();
   }
 };
