@@ -22,6 +22,7 @@
 
 #include "cpu/compressor.h"
 #include "cpu/kernels/direct_conv2d.h"
+#include "cpu/kernels/filter_gradient.h"
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/onednn.h"
@@ -193,8 +194,8 @@ private:
   int64_t count = 0;
 };
 
-// A call site. Types that the library has no convolution of are computed by own loops (float64), or in float32
-// (bfloat16 before AVX-512).
+// A call site. With vectors of 256 bits gradients of filters are own tiles'. Types that the library has no convolution
+// of are computed by own loops (float64), or in float32 (bfloat16 before AVX-512).
 class ConvolutionSite : public Prepared {
 public:
   ConvolutionSite(const drt_conv2d_desc &given, Pass pass, Scratch &scratch) : desc(given) {
@@ -203,6 +204,11 @@ public:
                                ": cast the image and the filter to float32, bfloat16 or float64");
     if (pass == Pass::GradFilter && desc.dtype == DRT_BF16 && !desc.widens)
       throw std::runtime_error("the gradient of a filter is float32 on processors, and drt_conv2d_desc.widens 1");
+    if (pass == Pass::GradFilter && tileKernels() && tileKernels()->lanes == 8 && usedLibraryThreads() == 1 &&
+        FilterGradient::suits(desc)) {
+      tiles = std::make_unique<FilterGradient>(*tileKernels(), desc, scratch);
+      return;
+    }
     const bool empty = desc.n * desc.c * desc.k * desc.oh * desc.ow * desc.h * desc.w == 0;
     if (desc.dtype != DRT_F64 && !empty)
       library = LibraryConvolution(desc, pass, scratch);
@@ -249,6 +255,9 @@ public:
   }
 
   void gradFilter(const void *input, const void *outputGrad, void *filterGrad) {
+    if (tiles)
+      return tiles->run(static_cast<const float *>(input), static_cast<const float *>(outputGrad),
+                        static_cast<float *>(filterGrad));
     if (wide)
       return wide->gradFilter(image.load(input), output.load(outputGrad), filterGrad);
     if (library) {
@@ -268,6 +277,7 @@ private:
   }
 
   drt_conv2d_desc desc;
+  std::unique_ptr<FilterGradient> tiles;
   LibraryConvolution library;
   std::unique_ptr<ConvolutionSite> wide;
   WideOperand image, filter, output, wideBias;

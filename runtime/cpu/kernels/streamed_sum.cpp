@@ -57,20 +57,6 @@ StreamedSum::StreamedSum(const TileKernels &kernels, const drt_matmul_desc &desc
       right(scratch, floats(2 * chunkElements(n, steps, kernels))),
       product(scratch, floats(roundUp(n, kernels.columns) * maxRows)) {}
 
-// A group of rows for each tile; within it a step's rows behind each other.
-void StreamedSum::packLeft(const void *const *a, Range rows, int64_t step, int64_t depth) {
-  float *to = left.as<float>();
-  for (int64_t first = rows.begin; first < rows.end; first += kernels.rows) {
-    const int64_t count = std::min<int64_t>(kernels.rows, rows.end - first);
-    forEachTerm(step, depth, [&](int64_t term, int64_t own, int64_t length) {
-      const float *from = static_cast<const float *>(a[term]) + own * m + first;
-      to = count == 12  ? copyRows<12>(from, m, length, to)
-           : count == 6 ? copyRows<6>(from, m, length, to)
-                        : copyRows(from, m, length, count, to);
-    });
-  }
-}
-
 // Panels of columns; within one a step's columns behind each other.
 Packing StreamedSum::packingRight(const void *const *b, int64_t step, int64_t depth, int64_t column, float *to) const {
   const int64_t panels = step < steps ? std::min(chunkColumns, n - column) / kernels.columns : 0;
@@ -97,38 +83,56 @@ void StreamedSum::unpack(int64_t rows, float scale, float *c) const {
                      [=](float x) { return scale * x; });
 }
 
-void StreamedSum::run(const void *const *a, const void *const *b, Range rows, float scale, float *c) {
-  const int64_t width = kernels.columns;
-  const int64_t blocks = (steps + blockSteps - 1) / blockSteps, longest = (steps + blocks - 1) / blocks;
-  auto depthAt = [&](int64_t step) { return std::min(longest, steps - step); };
-  float *now = right.as<float>(), *next = now + chunkElements(n, steps, kernels);
-  Packing start = packingRight(b, 0, depthAt(0), 0, now);
+int64_t StreamedSum::longestBlock() const {
+  const int64_t blocks = (steps + blockSteps - 1) / blockSteps;
+  return (steps + blocks - 1) / blocks;
+}
+
+// The first chunk of the right operand, which nothing hides.
+void StreamedSum::begin(const void *const *b) {
+  now = right.as<float>(), next = now + chunkElements(n, steps, kernels);
+  Packing start = packingRight(b, 0, std::min(longestBlock(), steps), 0, now);
   kernels.finish(start);
-  for (int64_t step = 0; step < steps; step += longest) {
-    const int64_t depth = depthAt(step);
-    packLeft(a, rows, step, depth);
-    float *to = product.as<float>();
-    for (int64_t chunk = 0; chunk < n; chunk += chunkColumns) {
-      const int64_t columns = std::min(chunkColumns, n - chunk), whole = columns / width * width;
-      // What is packed while these are multiplied.
-      const bool last = chunk + chunkColumns >= n;
-      Packing errand = last ? packingRight(b, step + longest, depthAt(step + longest), 0, next)
-                            : packingRight(b, step, depth, chunk + chunkColumns, next);
-      if (whole < columns)
-        packLastPanel(b, step, depth, chunk + whole, now + whole * depth);
-      const float *panel = now;
-      for (int64_t column = 0; column < columns; column += width, panel += depth * width) {
-        const float *group = left.as<float>();
-        for (int64_t first = 0; first < rows.size(); first += kernels.rows) {
-          const int64_t count = std::min<int64_t>(kernels.rows, rows.size() - first);
-          kernels.packing({depth, group, 0, panel, to, width, step > 0}, static_cast<int>(count), errand);
-          group += count * depth;
-          to += count * width;
-        }
+}
+
+// The block of steps from `step` on of the packed left rows, a group for each tile, is added to the product.
+void StreamedSum::multiply(const void *const *b, int64_t rows, int64_t step, int64_t longest) {
+  const int64_t width = kernels.columns;
+  auto depthAt = [&](int64_t step) { return std::min(longest, steps - step); };
+  const int64_t depth = depthAt(step);
+  float *to = product.as<float>();
+  for (int64_t chunk = 0; chunk < n; chunk += chunkColumns) {
+    const int64_t columns = std::min(chunkColumns, n - chunk), whole = columns / width * width;
+    // What is packed while these are multiplied.
+    const bool last = chunk + chunkColumns >= n;
+    Packing errand = last ? packingRight(b, step + longest, depthAt(step + longest), 0, next)
+                          : packingRight(b, step, depth, chunk + chunkColumns, next);
+    if (whole < columns)
+      packLastPanel(b, step, depth, chunk + whole, now + whole * depth);
+    const float *panel = now;
+    for (int64_t column = 0; column < columns; column += width, panel += depth * width) {
+      const float *group = left.as<float>();
+      for (int64_t first = 0; first < rows; first += kernels.rows) {
+        const int64_t count = std::min<int64_t>(kernels.rows, rows - first);
+        kernels.packing({depth, group, 0, panel, to, width, step > 0}, static_cast<int>(count), errand);
+        group += count * depth;
+        to += count * width;
       }
-      kernels.finish(errand);
-      std::swap(now, next);
     }
+    kernels.finish(errand);
+    std::swap(now, next);
   }
-  unpack(rows.size(), scale, c);
+}
+
+void StreamedSum::run(const void *const *a, const void *const *b, Range rows, float scale, float *c) {
+  runPacked(
+      [&](int64_t first, int64_t count, int64_t step, int64_t depth, float *to) {
+        forEachTerm(step, depth, [&](int64_t term, int64_t own, int64_t length) {
+          const float *from = static_cast<const float *>(a[term]) + own * m + first;
+          to = count == 12  ? copyRows<12>(from, m, length, to)
+               : count == 6 ? copyRows<6>(from, m, length, to)
+                            : copyRows(from, m, length, count, to);
+        });
+      },
+      b, rows, scale, c);
 }

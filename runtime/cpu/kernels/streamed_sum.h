@@ -10,6 +10,8 @@
 #include "cpu/kernels/scratch.h"
 #include "cpu/kernels/tiles.h"
 
+#include <algorithm>
+
 namespace drt {
 
 /// Rows of the sum of a_i^T[m,k] * b_i[k,n] over `terms` matrices that lie anywhere: one product whose contracted axis
@@ -27,9 +29,15 @@ public:
   /// scale * the sum's `rows` are written behind each other to c. `a`, `b`: the terms' matrices.
   void run(const void *const *a, const void *const *b, Range rows, float scale, float *c);
 
+  /// The same of a left operand that lies in no matrix: packRows(first, count, step, depth, to) writes the steps
+  /// [step, step + depth) of `count` rows to `to`, those of a step behind each other.
+  template <class PackRows> void runPacked(PackRows packRows, const void *const *b, Range rows, float scale, float *c);
+
 private:
   template <class Visit> void forEachTerm(int64_t step, int64_t depth, Visit visit) const;
-  void packLeft(const void *const *a, Range rows, int64_t step, int64_t depth);
+  int64_t longestBlock() const;
+  void begin(const void *const *b);
+  void multiply(const void *const *b, int64_t rows, int64_t step, int64_t longest);
   Packing packingRight(const void *const *b, int64_t step, int64_t depth, int64_t column, float *to) const;
   void packLastPanel(const void *const *b, int64_t step, int64_t depth, int64_t column, float *to) const;
   void unpack(int64_t rows, float scale, float *c) const;
@@ -37,7 +45,25 @@ private:
   const TileKernels &kernels;
   int64_t m, n, k, steps;
   Buffer left, right, product; // of the product each tile lies dense, those of a panel of columns behind each other
+  float *now = nullptr, *next = nullptr; // chunks of the right operand
 };
+
+template <class PackRows>
+void StreamedSum::runPacked(PackRows packRows, const void *const *b, Range rows, float scale, float *c) {
+  begin(b);
+  const int64_t longest = longestBlock();
+  for (int64_t step = 0; step < steps; step += longest) {
+    const int64_t depth = std::min(longest, steps - step);
+    float *to = left.as<float>();
+    for (int64_t first = rows.begin; first < rows.end; first += kernels.rows) {
+      const int64_t count = std::min<int64_t>(kernels.rows, rows.end - first);
+      packRows(first, count, step, depth, to);
+      to += count * depth;
+    }
+    multiply(b, rows.size(), step, longest);
+  }
+  unpack(rows.size(), scale, c);
+}
 
 } // namespace drt
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "cpu/kernels/conv2d.h"
+#include "cpu/kernels/filter_gradient.h"
 #include "random_tensor.h"
 
 #include <catch2/catch.hpp>
@@ -138,6 +139,44 @@ TEST_CASE("convolutions of bfloat16, with a filter's gradient of float32", "[con
   d.dtype = DRT_BF16;
   PrimitiveCache cache(3);
   REQUIRE_THROWS_WITH(conv2dGradFilter(cache, 0, d, nullptr, nullptr, nullptr), Catch::Contains("is float32"));
+}
+
+TEST_CASE("gradients of filters by tiles", "[conv2d]") {
+  Random random(13);
+  for (auto kernels = allTileKernels(); *kernels; ++kernels)
+    for (int trial = 0; trial < 40; ++trial) {
+      drt_conv2d_desc d = randomConvolution(random, 1, random.integer(16, 40), random.integer(16, 50));
+      d.filter_layout = DRT_FILTER_HWIO;
+      if (trial % 4 == 0) // as much padding as there can be, so that some of the filter meets no pixel
+        d.pad_left = d.pad_top = 4 * d.dilation_w, d.ow += 2, d.oh += 1;
+      if (trial == 0) // several blocks of rows
+        d.k = 2500;
+      if (trial % 4 == 1) { // few channels, of windows within the images
+        d = randomConvolution(random, 1, 6, 16);
+        d.kw = 3, d.dilation_w = 1, d.pad_left = d.pad_right = 0, d.ow = (d.w - 3) / d.stride_w + 1;
+        d.filter_layout = DRT_FILTER_HWIO;
+      }
+      INFO("trial " << trial);
+      auto input = random.tensor<float>(d.n * d.h * d.w * d.c), filter = random.tensor<float>(d.kh * d.kw * d.c * d.k),
+           outputGrad = random.tensor<float>(d.n * d.oh * d.ow * d.k);
+      const Reference expected(d, input, filter, outputGrad);
+      REQUIRE(FilterGradient::suits(d));
+      Scratch scratch;
+      FilterGradient gradient(**kernels, d, scratch);
+      for (int call = 0; call < 2; ++call) {
+        std::vector<float> filterGrad(filter.size(), std::numeric_limits<float>::quiet_NaN());
+        gradient.run(input.data(), outputGrad.data(), filterGrad.data());
+        same(filterGrad, expected.filterGrad);
+      }
+    }
+  // What is left to the library.
+  drt_conv2d_desc d = randomConvolution(random, 1, 16, 16);
+  d.filter_layout = DRT_FILTER_OHWI;
+  CHECK_FALSE(FilterGradient::suits(d));
+  d.filter_layout = DRT_FILTER_HWIO, d.c = 3, d.pad_left = 1;
+  CHECK_FALSE(FilterGradient::suits(d));
+  d = randomConvolution(random, 2, 16, 16);
+  CHECK_FALSE(FilterGradient::suits(d));
 }
 
 TEST_CASE("grouped and depthwise convolutions", "[conv2d]") {
