@@ -800,7 +800,7 @@ def main():
     need_tools(DISTC)
     tf, tf2 = need_tensorflow()
     tf.disable_eager_execution()
-    checks = Checks(share=0.4)
+    checks = Checks(share=0.3)
     given = (arguments.target,) if arguments.target else None
     for number, (name, (function, generation, replicas, refused, targets, flags)) in enumerate(CASES.items()):
         if not arguments.cases or any(name.startswith(wanted) for wanted in arguments.cases):

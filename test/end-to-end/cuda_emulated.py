@@ -189,7 +189,7 @@ def check_against_cpu(graph, replicas):
 def main():
     need_tools()
     need_emulated_gpu()
-    checks = Checks(share=0.5)
+    checks = Checks(share=0.4)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name in sys.argv[1:] or model_names():
             batch = Model(name).case["batch"]

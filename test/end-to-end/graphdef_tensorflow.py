@@ -163,7 +163,7 @@ def main():
     need_tensorflow()
     need_tools()
     runner, originals = load_runner(), Originals()
-    checks = Checks(share=0.5)
+    checks = Checks(share=0.4)
     for parts, cases in ((1, CASES), (2, ACCUMULATING)):
         for name, strategy, (tasks, flags) in cases:
             if len(sys.argv) < 2 or name in sys.argv[1:]:

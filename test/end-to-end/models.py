@@ -44,7 +44,7 @@ def check_cores(name, replicas):
 def main():
     need_tools()
     names = sys.argv[1:] or model_names()
-    checks = Checks(share=0.6)
+    checks = Checks(share=0.45)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         for name in names:
             batch = Model(name).case["batch"]

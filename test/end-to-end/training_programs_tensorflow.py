@@ -40,7 +40,7 @@ def main():
     forms = dict(update_forms.programs())
     chosen = [*training_programs.PROGRAMS, *random.Random(arguments.seed).sample(sorted(forms), min(arguments.forms, len(forms)))]
     training_programs.PROGRAMS.update(forms)
-    checks = Checks(share=0.4)
+    checks = Checks(share=0.3)
     for name in arguments.names or chosen:
         kinds = ["executable", "emulated"] if name in training_programs.FIXED_BATCH else arguments.kinds.split(",")
         checks.check(name, check_program, arguments, name, kinds, training_programs.write)
