@@ -26,6 +26,7 @@
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/onednn.h"
+#include "cpu/kernels/sgemm.h"
 
 #include <memory>
 #include <stdexcept>
@@ -204,8 +205,7 @@ public:
                                ": cast the image and the filter to float32, bfloat16 or float64");
     if (pass == Pass::GradFilter && desc.dtype == DRT_BF16 && !desc.widens)
       throw std::runtime_error("the gradient of a filter is float32 on processors, and drt_conv2d_desc.widens 1");
-    if (pass == Pass::GradFilter && tileKernels() && tileKernels()->lanes == 8 && usedLibraryThreads() == 1 &&
-        FilterGradient::suits(desc)) {
+    if (pass == Pass::GradFilter && feedsByBlocks() && FilterGradient::suits(desc)) {
       tiles = std::make_unique<FilterGradient>(*tileKernels(), desc, scratch);
       return;
     }

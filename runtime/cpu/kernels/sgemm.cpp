@@ -21,8 +21,6 @@ constexpr int64_t collidingElements = 512, smallestColliding = 1024;
 constexpr int64_t blockSize = 256, blockPitch = blockSize + 16;
 constexpr int64_t collidingBlocks = 256, leastBlockRows = 12, leastBlockColumns = 16;
 
-bool isWidest512() { return tileKernels() && tileKernels()->columns == 32; }
-
 // What the library packs by itself where it has 256 bits (nocopy_checker_avx2 of its gemm_driver.cpp).
 bool isPackedByLibrary(const GemmShape &s) {
   constexpr int64_t least = 378;
@@ -30,17 +28,20 @@ bool isPackedByLibrary(const GemmShape &s) {
 }
 } // namespace
 
+bool drt::feedsByBlocks() {
+  return tileKernels() && tileKernels()->lanes == 8 && usedLibraryThreads && usedLibraryThreads() == 1;
+}
+
 Feed drt::chooseFeed(const GemmShape &s) {
-  if (s.transposeB || s.n <= 1 || !tileKernels())
+  if (s.transposeB || s.n <= 1)
     return Feed::Whole;
-  if (isWidest512())
-    return s.k > panelRows && s.ldb >= smallestColliding && s.ldb % collidingElements == 0 ? Feed::CutAlongK
-                                                                                           : Feed::Whole;
-  const bool oneThread = usedLibraryThreads && usedLibraryThreads() == 1;
-  return oneThread && s.m >= leastBlockRows && s.n >= leastBlockColumns && s.ldb % collidingBlocks == 0 &&
-                 !isPackedByLibrary(s)
-             ? Feed::Blocks
-             : Feed::Whole;
+  if (feedsByBlocks())
+    return s.m >= leastBlockRows && s.n >= leastBlockColumns && s.ldb % collidingBlocks == 0 && !isPackedByLibrary(s)
+               ? Feed::Blocks
+               : Feed::Whole;
+  const bool widest = tileKernels() && tileKernels()->lanes == 16;
+  return widest && s.k > panelRows && s.ldb >= smallestColliding && s.ldb % collidingElements == 0 ? Feed::CutAlongK
+                                                                                                   : Feed::Whole;
 }
 
 // c += scale * product, where own loops have no scale.

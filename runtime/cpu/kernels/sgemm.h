@@ -42,6 +42,9 @@ enum class Feed {
 };
 Feed chooseFeed(const GemmShape &shape);
 
+/// Whether the library reads operands where they lie, on one thread with vectors of 256 bits.
+bool feedsByBlocks();
+
 /// c = scale * op(a) * op(b), or c += ..., like gemm. Throws dnnl::error.
 void sgemm(const GemmShape &shape, float scale, const float *a, const float *b, float *c);
 

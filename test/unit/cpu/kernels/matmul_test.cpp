@@ -8,6 +8,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <cmath>
 #include <limits>
 
@@ -135,6 +136,15 @@ TEST_CASE("products whose right operand's rows collide in a cache", "[matmul]") 
         check<float>(d, random);
       }
     }
+}
+
+TEST_CASE("gradients of weights whose rows collide in a cache", "[matmul]") {
+  Random random(14);
+  for (auto [m, n, k] : {std::array{256, 70, 300}, {100, 256, 257}, {512, 512, 256}, {40, 1280, 260}}) {
+    drt_matmul_desc d = describe(DRT_F32, m, n, k);
+    d.transpose_a = 1;
+    check<float>(d, random);
+  }
 }
 
 TEST_CASE("no terms give the bias, or zero", "[matmul]") {
