@@ -10,6 +10,7 @@
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/scratch.h"
 #include "cpu/kernels/sgemm.h"
+#include "cpu/kernels/streamed_matmul.h"
 #include "cpu/kernels/streamed_sum.h"
 #include "cpu/team.h"
 
@@ -41,7 +42,7 @@ namespace {
 // sgemm.h), so the first two forward products go that way.
 //
 // A call costs 0.3 us, which own loops beat below about 1000 multiplications.
-enum class Method { Plain, Sgemm, Primitive, Tiles };
+enum class Method { Plain, Sgemm, Primitive, Sum, Streamed };
 
 constexpr int64_t tinyProduct = 1024;
 
@@ -51,11 +52,21 @@ constexpr int64_t tilesBytes = 1024 * 1024, fewestTileRows = 32, fewestTileColum
 
 // Where rows of an operand collide in the cache the library, with vectors of 256 bits, has 62 to 66 GFLOP/s a thread
 // (512 x 128 x 3136 on two threads of an AMD EPYC of the Zen 3 generation), and tiles 82.
-bool suitsTiles(const drt_matmul_desc &whole, int64_t rows) {
+bool suitsSum(const drt_matmul_desc &whole, int64_t rows) {
   constexpr int64_t colliding = 256;
   return feedsByBlocks() && StreamedSum::suits(whole) && whole.batch == 1 && !whole.accumulate && !whole.has_bias &&
          whole.epilogue == DRT_EPILOGUE_NONE && (whole.m % colliding == 0 || whole.n % colliding == 0) &&
          rows >= fewestTileRows && whole.n >= fewestTileColumns && whole.k >= fewestTileSteps;
+}
+
+// Of few rows with a transposed right operand, a recurrent layer's gradient: as above 70 GFLOP/s by the library (32 x
+// 256 x 1024), which packs the right operand for so few, and 82 by tiles that read it where it lies.
+constexpr int64_t fewestStreamedRows = 8, mostStreamedRows = 192, fewestStreamed = 64;
+
+bool suitsStreamed(const drt_matmul_desc &part) {
+  return feedsByBlocks() && part.transpose_b && !part.transpose_a && part.batch == 1 && !part.accumulate &&
+         part.m >= fewestStreamedRows && part.m <= mostStreamedRows && part.n >= fewestStreamed &&
+         part.k >= fewestStreamed && StreamedMatmul::suits(part, 1);
 }
 
 // `columns`: of a transposed left operand, of which desc.m are taken.
@@ -106,10 +117,14 @@ class MatmulSite : public Prepared {
 public:
   MatmulSite(const drt_matmul_desc &given, Range parts, Scratch &scratch)
       : whole(normalized(given)), desc(partOf(whole, parts)), parts(parts),
-        method(suitsTiles(whole, desc.m) ? Method::Tiles : chooseMethod(desc)) {
-    if (method == Method::Tiles) {
+        method(suitsSum(whole, desc.m) ? Method::Sum
+               : suitsStreamed(desc)   ? Method::Streamed
+                                       : chooseMethod(desc)) {
+    if (method == Method::Streamed)
+      streamed = std::make_unique<StreamedMatmul>(*tileKernels(), desc, 1, 0, desc.n, scratch);
+    if (method == Method::Sum) {
       blockRows = std::min(desc.m, std::max(fewestTileRows, tilesBytes / 4 / desc.n));
-      tiles = std::make_unique<StreamedSum>(*tileKernels(), whole, 1, blockRows, scratch);
+      sum = std::make_unique<StreamedSum>(*tileKernels(), whole, 1, blockRows, scratch);
     }
     if (method == Method::Primitive && !broadcastsBoth(desc))
       call = makeLibraryMatmul ? makeLibraryMatmul(desc, scratch) : nullptr;
@@ -135,9 +150,12 @@ public:
       call->run(left, right, bias, product);
       return;
     }
-    if (method == Method::Tiles) {
+    if constexpr (std::is_same_v<T, float>)
+      if (method == Method::Streamed)
+        return streamed->run({left, 0, 1}, right, static_cast<const float *>(bias), product, 0);
+    if (method == Method::Sum) {
       for (int64_t row = parts.begin; row < parts.end; row += blockRows)
-        tiles->run(&a, &b, {row, std::min(parts.end, row + blockRows)}, 1.0f, static_cast<float *>(c) + row * whole.n);
+        sum->run(&a, &b, {row, std::min(parts.end, row + blockRows)}, 1.0f, static_cast<float *>(c) + row * whole.n);
       return;
     }
     for (int64_t item = 0; item < desc.batch; ++item)
@@ -164,7 +182,8 @@ private:
   Method method;
   std::unique_ptr<LibraryMatmul> call;
   int64_t blockRows = 0;
-  std::unique_ptr<StreamedSum> tiles;
+  std::unique_ptr<StreamedSum> sum;
+  std::unique_ptr<StreamedMatmul> streamed;
   Buffer product;
 };
 

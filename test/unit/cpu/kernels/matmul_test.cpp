@@ -147,6 +147,16 @@ TEST_CASE("gradients of weights whose rows collide in a cache", "[matmul]") {
   }
 }
 
+TEST_CASE("few rows with a transposed right operand", "[matmul]") {
+  Random random(15);
+  for (auto [m, n, k] : {std::array{8, 64, 64}, {32, 256, 300}, {192, 100, 1100}, {33, 1029, 70}})
+    for (int32_t hasBias : {0, 1}) {
+      drt_matmul_desc d = describe(DRT_F32, m, n, k);
+      d.transpose_b = 1, d.has_bias = hasBias, d.epilogue = hasBias ? DRT_EPILOGUE_TANH : DRT_EPILOGUE_NONE;
+      check<float>(d, random);
+    }
+}
+
 TEST_CASE("no terms give the bias, or zero", "[matmul]") {
   Random random(2);
   for (int32_t dtype : {DRT_F32, DRT_F64})
