@@ -691,6 +691,21 @@ def condition_that_is_waited_for(i):
     return loss
 
 
+@case(1, 2)
+def conditions_in_conditions_that_are_waited_for(i):
+    """Dynamic loss scaling: branches give nothing, so that the inner condition's result is its predicate."""
+    tf = i.tf
+    scale = tf.get_variable("scale", initializer=np.float32(8), use_resource=True)
+    good = tf.get_variable("good", initializer=np.float32(0), use_resource=True)
+    loss = i.loss_of(tf.matmul(i.x[:, 0], i.m))
+
+    def grown():
+        with tf.control_dependencies([good.assign_add(1.0)]):
+            return tf.cond(good > 1.0, lambda: tf.group(scale.assign(scale * 2.0), good.assign(0.0)), tf.no_op)
+    i.waited_for.append(tf.cond(i.p * loss > 0, grown, lambda: tf.group(scale.assign(scale / 2.0), good.assign(0.0))))
+    return loss
+
+
 @case(2)
 def metric_that_is_waited_for(i):
     """What is computed of an update's new value."""

@@ -322,6 +322,12 @@ LogicalResult StraightLine::readReferences(Node &node) {
   return success();
 }
 
+/// Whether `value` is `operand`, or made of it by one node.
+static bool takes(Value value, Value operand) {
+  Operation *def = value.getDefiningOp();
+  return value == operand || (def && llvm::is_contained(def->getOperands(), operand));
+}
+
 LogicalResult StraightLine::runControlFlow(Node &node, Handler handler) {
   size_t firstEffect = effects.size();
   llvm::scope_exit restore([&, outside = effectsBefore] { effectsBefore = outside; });
@@ -330,11 +336,11 @@ LogicalResult StraightLine::runControlFlow(Node &node, Handler handler) {
   if (failed(results))
     return failure();
   // Who takes a result waits for the node's effects and for what it waited for, too.
-  llvm::SetVector<Attribute> before;
+  llvm::SetVector<Attribute> always;
   for (Attribute control : node.controls)
     if (isRelevant(control))
-      before.insert(control);
-  before.insert(effects.begin() + firstEffect, effects.end());
+      always.insert(control);
+  always.insert(effects.begin() + firstEffect, effects.end());
   // Functions run when all operands are there, those too that no result is made of (a counter whose values are known).
   using S = StraightLine;
   const Handler calling[] = {&S::ifElse, &S::caseOf, &S::whileLoop, &S::callFunction};
@@ -342,16 +348,24 @@ LogicalResult StraightLine::runControlFlow(Node &node, Handler handler) {
     for (const Datum &operand : node.operands)
       if (Operation *def = operand.value ? operand.value.getDefiningOp() : nullptr; def && behindUpdates.contains(def))
         if (StringAttr name = dfg::getNodeNameAttr(def))
-          before.insert(name);
+          always.insert(name);
   // Who only waits for the node waits for what it is made of (a Merge, for what its branches did before they gave it).
   SmallVector<Attribute> &after = node.scope.replacements[dfg::getNodeName(node.op)];
-  after.assign(before.begin(), before.end());
+  after.assign(always.begin(), always.end());
   for (const Datum &operand : node.operands)
     if (Operation *def = operand.value ? operand.value.getDefiningOp() : nullptr; def && ordered.contains(def))
-      if (StringAttr name = dfg::getNodeNameAttr(def); name && !before.contains(name))
+      if (StringAttr name = dfg::getNodeNameAttr(def); name && !always.contains(name))
         after.push_back(name);
   for (auto [index, result] : llvm::enumerate(*results)) {
     Value &value = result.value;
+    llvm::SetVector<Attribute> before = always;
+    // A Merge of what its predicate tells, or of the same from both branches, is there without what they did before.
+    if (handler == &S::merge && value && !node.op->getResult(index).use_empty())
+      for (const Datum &operand : node.operands)
+        if (Operation *def = operand.value ? operand.value.getDefiningOp() : nullptr;
+            def && ordered.contains(def) && !takes(value, operand.value))
+          if (StringAttr name = dfg::getNodeNameAttr(def))
+            before.insert(name);
     if (!before.empty() && value && llvm::isa<TensorType>(value.getType()) && !dfg::isHandle(value.getType())) {
       auto identity = dfg::IdentityOp::create(builder, locate(node.name + "/output_" + llvm::Twine(index).str()),
                                               value.getType(), value);

@@ -271,6 +271,34 @@ dfg.graph attributes {train_op = "train"} {
 
 // -----
 
+// A condition in a branch of another that gives nothing but that it has run: its result is its predicate, which is there before the
+// assignment; who waits for the outer one waits for both.
+dfg.variable @v : tensor<f32>
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {train_op = "train"} {
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %q = dfg.placeholder : () -> tensor<i1> loc("q")
+  %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("one")
+  %v = dfg.var_handle @v : !dfg.ref<tensor<f32>> loc("v")
+  %outer:2 = dfg.opaque "Switch"(%p, %p) : (tensor<i1>, tensor<i1>) -> (tensor<i1>, tensor<i1>) loc("outer")
+  %s:2 = dfg.opaque "Switch"(%one, %p) : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch")
+  %r:2 = dfg.opaque "Switch"(%q, %p) : (tensor<i1>, tensor<i1>) -> (tensor<i1>, tensor<i1>) loc("q_switch")
+  %inner:2 = dfg.opaque "Switch"(%r#1, %r#1) : (tensor<i1>, tensor<i1>) -> (tensor<i1>, tensor<i1>) loc("inner")
+  %t:2 = dfg.opaque "Switch"(%s#1, %r#1) : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch_1")
+  // CHECK: dfg.assign %{{.*}} loc("assign")
+  dfg.assign %v, %t#1 : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("assign")
+  // CHECK: dfg.identity %{{.*}} {control = ["assign"]} {{.*}} loc("done")
+  %done = dfg.identity %inner#1 {control = ["assign"]} : (tensor<i1>) -> tensor<i1> loc("done")
+  %else = dfg.identity %inner#0 : (tensor<i1>) -> tensor<i1> loc("else")
+  %m:2 = dfg.opaque "Merge"(%else, %done) : (tensor<i1>, tensor<i1>) -> (tensor<i1>, tensor<i32>) loc("merge")
+  %other = dfg.identity %outer#0 : (tensor<i1>) -> tensor<i1> loc("other")
+  %n:2 = dfg.opaque "Merge"(%other, %m#0) : (tensor<i1>, tensor<i1>) -> (tensor<i1>, tensor<i32>) loc("merge_1")
+  // CHECK: dfg.group {control = ["done"]} : () -> () loc("train")
+  dfg.group {control = ["merge_1"]} : () -> () loc("train")
+}
+
+// -----
+
 // Who takes what a loop gives waits for all that the loop waits for: also for what comes before a counter whose values are known.
 // CHECK-LABEL: dfg.variable @before
 dfg.func @below_two(%i: tensor<i32>, %x: tensor<3xf32>) -> tensor<i1> {
