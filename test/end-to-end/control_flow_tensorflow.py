@@ -691,6 +691,23 @@ def condition_that_is_waited_for(i):
     return loss
 
 
+@case(1)
+def loop_that_copies_a_reference_variable(i):
+    """An Identity of one is a read, in each iteration, also where an assignment takes it, or a condition gives one of two."""
+    tf = i.tf
+    count, copy, sum_ = (tf.get_variable(name, initializer=np.float32(1), use_resource=False, trainable=False) for name in ("count", "copy", "sum"))
+    loss = i.loss_of(tf.matmul(i.x[:, 0], i.m))
+
+    def body(k, total):
+        with tf.control_dependencies([tf.assign(copy, count.read_value())]):
+            added = tf.assign_add(count, 1.0)
+        with tf.control_dependencies([added]):
+            return k + 1, total + tf.cond(i.p * loss > 0, count.read_value, lambda: copy.read_value() * 2.0)
+    _, total = tf.while_loop(lambda k, _: k < 3, body, [tf.constant(0), tf.constant(0.0)], parallel_iterations=1)
+    i.waited_for.append(tf.assign(sum_, total))
+    return loss
+
+
 @case(1, 2)
 def conditions_in_conditions_that_are_waited_for(i):
     """Dynamic loss scaling: branches give nothing, so that the inner condition's result is its predicate."""

@@ -59,6 +59,8 @@ static bool editNames(llvm::StringRef key, CollectionDef::NodeList &names, const
 static bool editVariables(llvm::StringRef key, CollectionDef::BytesList &entries, const CollectionsEdit &edit) {
   CollectionDef::BytesList all;
   bool changed = false;
+  // Of messages of other kinds (contexts of conditions and loops) protobuf tells that they are no such ones.
+  google::protobuf::LogSilencer silencer;
   for (const std::string &bytes : entries.value()) {
     // A collection may hold messages of any kind.
     VariableDef entry;

@@ -214,6 +214,12 @@ LogicalResult StraightLine::enter(const Guard &guard, StringRef name) {
   return success();
 }
 
+/// Whether it is an Identity of a reference variable, which gives the value that the variable has when it runs.
+static bool readsReference(Operation *op, ArrayRef<Datum> operands) {
+  return llvm::isa<dfg::IdentityOp>(op) && operands[0].value && llvm::isa<dfg::RefType>(operands[0].value.getType()) &&
+         !dfg::isHandle(op->getResult(0).getType());
+}
+
 LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   StringRef ownName = dfg::getNodeName(&op);
   Guard guard;
@@ -261,7 +267,8 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
     else if (op.hasTrait<dfg::Adds>() || llvm::isa<dfg::AddNOp>(op))
       handler = &StraightLine::sum;
     else if (takesContainer ? op.hasTrait<dfg::Forwards>()
-                            : !scope.inPlace && dfg::isHandle(node.operands[0].value.getType()))
+                            : !scope.inPlace && dfg::isHandle(node.operands[0].value.getType()) &&
+                                  !readsReference(&op, node.operands))
       handler = &StraightLine::identity;
     else if (takesContainer)
       return fail(node) << "takes a list, an optional or a tensor array, which distc resolves when it compiles; it "
@@ -305,7 +312,7 @@ SmallVector<Attribute> StraightLine::getBefore(const Node &node) {
 LogicalResult StraightLine::readReferences(Node &node) {
   for (auto [index, operand] : llvm::enumerate(node.operands)) {
     auto ref = operand.value ? llvm::dyn_cast<dfg::RefType>(operand.value.getType()) : dfg::RefType();
-    if (!ref || dfg::isHandle(node.op->getOperand(index).getType()))
+    if (!ref || (dfg::isHandle(node.op->getOperand(index).getType()) && !readsReference(node.op, node.operands)))
       continue;
     std::string name = node.name + "/reference";
     if (index > 0)

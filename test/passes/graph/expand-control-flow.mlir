@@ -271,6 +271,35 @@ dfg.graph attributes {train_op = "train"} {
 
 // -----
 
+// An Identity of a reference variable in a loop is what the variable holds in that iteration, also where nothing but an assignment takes it.
+dfg.variable @u : tensor<f32> {kind = "ref"}
+dfg.variable @v : tensor<f32> {kind = "ref"}
+dfg.func @once(%i: tensor<*xi32>, %u: !dfg.ref<tensor<f32>>, %v: !dfg.ref<tensor<f32>>) -> tensor<*xi1> {
+  %two = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %two : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1> loc("less")
+  dfg.return %less : tensor<*xi1>
+}
+dfg.func @copies(%i: tensor<*xi32>, %u: !dfg.ref<tensor<f32>>, %v: !dfg.ref<tensor<f32>>) -> (tensor<*xi32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) {
+  %read = dfg.identity %u : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("read")
+  %assign = dfg.assign %v, %read : (!dfg.ref<tensor<f32>>, tensor<f32>) -> tensor<f32> loc("assign")
+  %one = dfg.const dense<1> : tensor<i32> {control = ["assign"]} : tensor<i32> loc("one")
+  %next = dfg.add_v2 %i, %one : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("next")
+  dfg.return %next, %u, %v : tensor<*xi32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>
+}
+// CHECK-LABEL: dfg.graph
+dfg.graph attributes {train_op = "train"} {
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+  %u = dfg.var_handle @u : !dfg.ref<tensor<f32>> loc("u")
+  %v = dfg.var_handle @v : !dfg.ref<tensor<f32>> loc("v")
+  // CHECK: %[[READ:.*]] = dfg.read_variable %{{.*}} loc("loop/0/read/reference")
+  // CHECK: %[[COPY:.*]] = dfg.identity %[[READ]]
+  // CHECK: dfg.assign %{{.*}}, %[[COPY]] {{.*}} loc("loop/0/assign")
+  %w:3 = dfg.opaque "While"(%zero, %u, %v) {tf = {cond = #dfg.func<@once, {}>, body = #dfg.func<@copies, {}>}} : (tensor<i32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) -> (tensor<i32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) loc("loop")
+  dfg.group {control = ["loop"]} : () -> () loc("train")
+}
+
+// -----
+
 // A condition in a branch of another that gives nothing but that it has run: its result is its predicate, which is there before the
 // assignment; who waits for the outer one waits for both.
 dfg.variable @v : tensor<f32>
