@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Frames.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/Builders.h"
 #include "passes/graph/Passes.h"
@@ -29,10 +30,61 @@ public:
     for (dfg::ReadVariableOp read : reads)
       if (auto handle = dfg::getVariableHandle(read.getHandle()); handle && references.contains(handle.getVariable()))
         replaceLateUses(read, handle.getVariable(), read.getValue(), findUpdates(read, handle.getVariable()));
+    // Those that were made as well.
+    reads = llvm::to_vector(block.getOps<dfg::ReadVariableOp>());
+    for (dfg::ReadVariableOp read : reads)
+      if (auto handle = dfg::getVariableHandle(read.getHandle());
+          handle && references.contains(handle.getVariable()) && entersItself(handle))
+        replaceEntering(read.getHandle(), read.getValue());
   }
 
 private:
   using Updates = llvm::SetVector<Operation *>;
+
+  /// Whether a loop or a condition of version 1 takes the variable itself, which it does to update it.
+  bool entersItself(dfg::VarHandleOp handle) const {
+    return llvm::any_of(handle->getUsers(), [](Operation *user) {
+      auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(user);
+      return opaque && opaque.getOp().starts_with("Ref") && isForwarded(opaque, 0);
+    });
+  }
+
+  /// Whether it gives a loop's iterations, or a branch, its operand as it is. What a loop's variable begins with is not
+  /// meant.
+  static bool isForwarded(Operation *op, unsigned operand) {
+    StringRef kind = dfg::getKind(op);
+    auto isConstant = dfg::getSourceAttribute<BoolAttr>(op, "is_constant");
+    return operand == 0 && (kind == "Switch" || (kind == "Enter" && isConstant && isConstant.getValue()));
+  }
+
+  /// Loops and branches that take `value`, which was read of a variable that some of them update, take the variable:
+  /// what they compute of it reads it then, in each iteration.
+  void replaceEntering(Value variable, Value value) {
+    for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
+      if (auto identity = llvm::dyn_cast<dfg::IdentityOp>(use.getOwner()))
+        replaceEntering(variable, identity.getResult());
+      else if (isForwarded(use.getOwner(), use.getOperandNumber()))
+        takeVariable(llvm::cast<dfg::OpaqueOp>(use.getOwner()), variable);
+    }
+  }
+
+  void takeVariable(dfg::OpaqueOp node, Value variable) {
+    node.setOp(("Ref" + dfg::getKind(node)).str());
+    node->setOperand(0, variable);
+    for (Value result : node->getResults())
+      for (OpOperand &use : llvm::make_early_inc_range(result.getUses()))
+        if (isForwarded(use.getOwner(), use.getOperandNumber()))
+          takeVariable(llvm::cast<dfg::OpaqueOp>(use.getOwner()), result);
+  }
+
+  /// The updates of `variable` that some node runs behind which takes what `node` gives a loop's iterations.
+  void addUpdatesInLoop(Operation *node, llvm::StringRef variable, Updates &found) const {
+    for (OpOperand &use : node->getUses()) {
+      found.insert_range(findUpdates(use.getOwner(), variable));
+      if (isForwarded(use.getOwner(), use.getOperandNumber()))
+        addUpdatesInLoop(use.getOwner(), variable, found);
+    }
+  }
 
   /// The updates of `variable` that `user` runs behind.
   Updates findUpdates(Operation *user, llvm::StringRef variable) const {
@@ -60,6 +112,9 @@ private:
     for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
       Operation *user = use.getOwner();
       Updates updates = findUpdates(user, variable);
+      // An Enter waits for nothing; the loop does.
+      if (dfg::getKind(user) == "Enter")
+        addUpdatesInLoop(user, variable, updates);
       SmallVector<llvm::StringRef> others;
       for (Operation *update : updates)
         if (!known.contains(update))

@@ -708,6 +708,37 @@ def loop_that_copies_a_reference_variable(i):
     return loss
 
 
+@case(1)
+def loop_that_updates_what_it_reads(i):
+    """Steps of gradient descent on a reference variable in a loop: what was read of it in front of the loop is its memory in each iteration."""
+    tf = i.tf
+    inner = tf.get_variable("inner", initializer=np.float32([0.5, -1, 2]), use_resource=False, trainable=False)
+    seen = tf.get_variable("seen", initializer=np.float32(0), use_resource=False, trainable=False)
+    rows = i.x[:, 1]
+
+    def body(k):
+        error = tf.reduce_sum(rows * inner, 1) - i.y
+        with tf.control_dependencies([tf.assign_sub(inner, 0.1 * tf.reduce_mean(error[:, None] * rows, 0))]):
+            counted = tf.assign_add(seen, tf.reduce_sum(inner * inner))
+        with tf.control_dependencies([counted]):
+            return k + 1
+    i.waited_for.append(tf.while_loop(lambda k: tf.logical_and(k < 4, inner[2] > 0), body, [tf.constant(0)], parallel_iterations=1, maximum_iterations=4))
+    return i.loss_of(tf.matmul(i.x[:, 0], i.m))
+
+
+@case(1)
+def condition_that_reads_behind_its_update(i):
+    tf = i.tf
+    count, copy = (tf.get_variable(name, initializer=np.float32(1), use_resource=False, trainable=False) for name in ("count", "copy"))
+    loss = i.loss_of(tf.matmul(i.x[:, 0], i.m))
+
+    def counted():
+        with tf.control_dependencies([tf.assign_add(count, count * 0.5 + loss)]):
+            return tf.group(tf.assign(copy, count * 2.0))
+    i.waited_for.append(tf.cond(i.p > 0, counted, tf.no_op))
+    return loss
+
+
 @case(1, 2)
 def conditions_in_conditions_that_are_waited_for(i):
     """Dynamic loss scaling: branches give nothing, so that the inner condition's result is its predicate."""

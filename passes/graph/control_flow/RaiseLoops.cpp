@@ -251,7 +251,7 @@ private:
                                          << "' is in a loop, but takes a value from outside that "
                                             "does not enter it",
                  failure();
-      builder.clone(*op, mapping);
+      readReferences(builder.clone(*op, mapping), op);
     }
     SmallVector<Value> returned;
     SmallVector<Type> resultTypes;
@@ -271,6 +271,24 @@ private:
     builder.setInsertionPointAfter(graph);
     builder.create(state);
     return FlatSymbolRefAttr::get(graph.getContext(), symbol);
+  }
+
+  /// `copy` of `op` in a loop: where it takes the value of a reference variable that enters the loop, it takes what
+  /// that holds then. Opaque nodes are given the variable.
+  void readReferences(Operation *copy, Operation *op) {
+    if (llvm::isa<dfg::OpaqueOp, dfg::IdentityOp>(op))
+      return;
+    for (auto [index, operand] : llvm::enumerate(copy->getOpOperands())) {
+      Type type = op->getOperand(index).getType();
+      if (!llvm::isa<dfg::RefType>(operand.get().getType()) || dfg::isHandle(type))
+        continue;
+      std::string name = makeName(dfg::getNodeName(op).str() + "/reference");
+      OpBuilder builder(copy);
+      auto read = dfg::IdentityOp::create(builder, NameLoc::get(builder.getStringAttr(name)), type, operand.get());
+      if (ArrayRef<Attribute> before = dfg::getControl(op); !before.empty())
+        read->setAttr(dfg::kControlAttr, builder.getArrayAttr(before));
+      operand.set(read.getResult());
+    }
   }
 
   /// `nodes`, which need each other by data and control edges, in an order that satisfies both.

@@ -76,3 +76,37 @@ dfg.graph attributes {loss = "loss"} {
   %n0 = dfg.opaque "NextIteration"(%add) : (tensor<i32>) -> tensor<i32> loc("next")
   %n1 = dfg.opaque "NextIteration"(%tanh) : (tensor<3xf32>) -> tensor<3xf32> loc("next_1")
 }
+
+// -----
+
+// What a loop computes of a reference variable that it takes itself reads it in each iteration, behind the update of the one before.
+// CHECK-LABEL: dfg.func @"__raised/loop/body"
+// CHECK: %[[OLD:.*]] = dfg.identity %{{.*}} {control = ["k"]} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("sum/reference")
+// CHECK: dfg.add_v2 %[[OLD]], %{{.*}} {control = ["k"]}
+// UNROLLED: %[[W:.*]] = dfg.var_handle @w
+// UNROLLED: dfg.assign %[[W]], {{.*}} loc("loop/0/update")
+// UNROLLED: dfg.read_variable %[[W]] {{.*}} loc("loop/1/sum/reference/reference")
+// UNROLLED: dfg.assign %[[W]], {{.*}} loc("loop/1/update")
+dfg.variable @w : tensor<f32> {kind = "ref"}
+dfg.graph attributes {train_op = "train"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+  %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("one")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %i = dfg.opaque "Enter"(%zero) {tf = {T = i32, frame_name = "loop", is_constant = false}} : (tensor<i32>) -> tensor<i32> loc("enter")
+  %o = dfg.opaque "Enter"(%one) {tf = {T = f32, frame_name = "loop", is_constant = true}} : (tensor<f32>) -> tensor<f32> loc("one_enter")
+  %r = dfg.opaque "RefEnter"(%w) {tf = {T = f32, frame_name = "loop", is_constant = true}} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("read_enter")
+  %v = dfg.opaque "RefEnter"(%w) {tf = {T = f32, frame_name = "loop", is_constant = true}} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("variable")
+  %m:2 = dfg.opaque "Merge"(%i, %n) {tf = {N = 2 : i64, T = i32}} : (tensor<i32>, tensor<i32>) -> (tensor<i32>, tensor<i32>) loc("merge")
+  %two = dfg.const dense<2> : tensor<i32> {control = ["merge"]} : tensor<i32> loc("two")
+  %less = dfg.less %m#0, %two : (tensor<i32>, tensor<i32>) -> tensor<i1> loc("less")
+  %c = dfg.opaque "LoopCond"(%less) : (tensor<i1>) -> tensor<i1> loc("cond")
+  %s:2 = dfg.opaque "Switch"(%m#0, %c) {tf = {T = i32}} : (tensor<i32>, tensor<i1>) -> (tensor<i32>, tensor<i32>) loc("switch")
+  %k = dfg.identity %s#1 : (tensor<i32>) -> tensor<i32> loc("k")
+  %sum = dfg.add_v2 %r, %o {control = ["k"]} : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("sum")
+  %u = dfg.opaque "Assign"(%v, %sum) {tf = {T = f32}} : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("update")
+  %step = dfg.const dense<1> : tensor<i32> {control = ["update"]} : tensor<i32> loc("step")
+  %next = dfg.add_v2 %k, %step : (tensor<i32>, tensor<i32>) -> tensor<i32> loc("next")
+  %n = dfg.opaque "NextIteration"(%next) {tf = {T = i32}} : (tensor<i32>) -> tensor<i32> loc("next_iteration")
+  %x = dfg.opaque "Exit"(%s#0) {tf = {T = i32}} : (tensor<i32>) -> tensor<i32> loc("exit")
+  dfg.group {control = ["exit"]} : () -> () loc("train")
+}
