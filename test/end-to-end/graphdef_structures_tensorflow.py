@@ -66,6 +66,22 @@ def either_assignment_of_a_reference(i):
     return i.loss_of(i.x[:, 0]), assign_either
 
 
+@case(1, resource=False)
+def loop_of_references(i):
+    """Each iteration reads what the one before has updated, and behind its own update; one read waits only through a constant."""
+    tf = i.tf
+    total, copy = (tf.get_variable(name, initializer=np.float32(1), trainable=False, use_resource=False) for name in ("total", "copy"))
+    loss = i.loss_of(i.x[:, 0])
+
+    def body(k):
+        with tf.control_dependencies([tf.assign_add(total, total * 0.5 + loss)]):
+            copied = tf.assign_add(copy, total * 2.0)
+        with tf.control_dependencies([copied]):
+            return k + 1
+
+    return loss, lambda: [tf.while_loop(lambda k: k < 2, body, [tf.constant(0)], parallel_iterations=1)]
+
+
 @case(2)
 def wide_and_deep_of_tables_in_parts(i):
     """Rows that are looked up in parts meet the replica's own."""

@@ -41,12 +41,13 @@ FailureOr<Operation *> StraightLine::recognizeUpdate(const Node &node) {
   else
     // Its name goes over.
     op->setLoc(builder.getUnknownLoc());
-  if (!node.controls.empty())
-    state.addAttribute(dfg::kControlAttr, builder.getArrayAttr(node.controls));
   Operation *update = builder.create(state);
+  setControls(update, node);
   nodesByName[dfg::getNodeName(update)] = update;
   Node known_{update, node.kind, node.name, node.operands, node.controls, node.scope};
   effects.push_back(dfg::getNodeNameAttr(update));
+  if (!node.scope.inPlace)
+    node.scope.replacements[dfg::getNodeName(op)].assign({dfg::getNodeNameAttr(update)});
   if (failed(infer(update)) || (active && failed(predicateUpdate(update, known_))))
     return failure();
   Data results;

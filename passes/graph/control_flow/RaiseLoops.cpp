@@ -283,10 +283,17 @@ private:
       if (!llvm::isa<dfg::RefType>(operand.get().getType()) || dfg::isHandle(type))
         continue;
       std::string name = makeName(dfg::getNodeName(op).str() + "/reference");
+      // It is read when the node runs: behind its other operands, too.
+      llvm::SetVector<Attribute> before(dfg::getControl(op).begin(), dfg::getControl(op).end());
+      for (Value other : copy->getOperands())
+        if (Operation *def = other.getDefiningOp();
+            def && !(llvm::isa<dfg::ConstOp>(def) && dfg::getControl(def).empty()))
+          if (StringAttr waited = dfg::getNodeNameAttr(def))
+            before.insert(waited);
       OpBuilder builder(copy);
       auto read = dfg::IdentityOp::create(builder, NameLoc::get(builder.getStringAttr(name)), type, operand.get());
-      if (ArrayRef<Attribute> before = dfg::getControl(op); !before.empty())
-        read->setAttr(dfg::kControlAttr, builder.getArrayAttr(before));
+      if (!before.empty())
+        read->setAttr(dfg::kControlAttr, builder.getArrayAttr(before.getArrayRef()));
       operand.set(read.getResult());
     }
   }

@@ -309,6 +309,16 @@ SmallVector<Attribute> StraightLine::getBefore(const Node &node) {
   return before.takeVector();
 }
 
+void StraightLine::setControls(Operation *op, const Node &node) {
+  llvm::SetVector<Attribute> controls(node.controls.begin(), node.controls.end());
+  if (!isMemoryEffectFree(op))
+    controls.insert(node.scope.before.begin(), node.scope.before.end());
+  if (controls.empty())
+    op->removeAttr(dfg::kControlAttr);
+  else
+    op->setAttr(dfg::kControlAttr, builder.getArrayAttr(controls.getArrayRef()));
+}
+
 LogicalResult StraightLine::readReferences(Node &node) {
   for (auto [index, operand] : llvm::enumerate(node.operands)) {
     auto ref = operand.value ? llvm::dyn_cast<dfg::RefType>(operand.value.getType()) : dfg::RefType();
@@ -319,8 +329,15 @@ LogicalResult StraightLine::readReferences(Node &node) {
       name += "_" + std::to_string(index);
     auto read =
         dfg::ReadVariableOp::create(builder, locate(name), ref.getValueType(), operand.value, /*implicit=*/false);
-    if (!node.controls.empty())
-      read->setAttr(dfg::kControlAttr, builder.getArrayAttr(node.controls));
+    setControls(read, node);
+    // When the node runs is behind its other operands, too.
+    llvm::SetVector<Attribute> before(dfg::getControl(read).begin(), dfg::getControl(read).end());
+    for (const Datum &other : node.operands)
+      if (Operation *def = other.value ? other.value.getDefiningOp() : nullptr; def && ordered.contains(def))
+        if (StringAttr name = dfg::getNodeNameAttr(def))
+          before.insert(name);
+    if (!before.empty())
+      read->setAttr(dfg::kControlAttr, builder.getArrayAttr(before.getArrayRef()));
     orderRead(read);
     if (failed(infer(read)))
       return failure();

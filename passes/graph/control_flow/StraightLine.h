@@ -174,6 +174,9 @@ private:
   llvm::SmallVector<mlir::Attribute> getControls(mlir::Operation *op, Scope &scope);
   /// What has run when a function that `node` runs begins to.
   llvm::SmallVector<mlir::Attribute> getBefore(const Node &node);
+  /// `op`, which does what `node` says, waits for what that waits for; what has an effect, or sees one, also for what
+  /// is before the function's call.
+  void setControls(mlir::Operation *op, const Node &node);
   /// The update that a node without semantics is, whose reference came through a Switch; null where it is none.
   llvm::FailureOr<mlir::Operation *> recognizeUpdate(const Node &node);
   /// Operands that are references which came through a Switch become what the variable holds when the node runs.

@@ -169,3 +169,37 @@ dfg.graph attributes {train_op = "drawn", loss = "drawn:1"} {
   %x = dfg.placeholder : () -> tensor<4xf32> loc("x")
   %r:2 = dfg.opaque "While"(%zero, %x) {tf = {cond = #dfg.func<@below_three, {}>, body = #dfg.func<@draw, {}>}} : (tensor<i32>, tensor<4xf32>) -> (tensor<i32>, tensor<4xf32>) loc("drawn")
 }
+
+// -----
+
+// Updates of references in a loop are behind those of the iteration before, reads too; who waits for one in the loop's body waits for it there.
+dfg.variable @v : tensor<f32> {kind = "ref"}
+dfg.variable @u : tensor<f32> {kind = "ref"}
+dfg.func @below_two(%i: tensor<*xi32>, %v: !dfg.ref<tensor<f32>>, %u: !dfg.ref<tensor<f32>>) -> tensor<*xi1> {
+  %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %two : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1> loc("less")
+  dfg.return %less : tensor<*xi1>
+}
+dfg.func @counts(%i: tensor<*xi32>, %v: !dfg.ref<tensor<f32>>, %u: !dfg.ref<tensor<f32>>) -> (tensor<*xi32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) {
+  %old = dfg.identity %v : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("old")
+  %add = dfg.opaque "AssignAdd"(%v, %old) {tf = {T = f32}} : (!dfg.ref<tensor<f32>>, tensor<f32>) -> tensor<f32> loc("add")
+  %new = dfg.identity %v {control = ["add"]} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("new")
+  %copy = dfg.opaque "Assign"(%u, %new) {tf = {T = f32}} : (!dfg.ref<tensor<f32>>, tensor<f32>) -> tensor<f32> loc("copy")
+  %one = dfg.const dense<1> : tensor<i32> {control = ["copy"]} : tensor<i32> loc("one")
+  %next = dfg.add_v2 %i, %one : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("next")
+  dfg.return %next, %v, %u : tensor<*xi32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>
+}
+// CHECK-LABEL: dfg.graph attributes {train_op = "count"}
+// CHECK: dfg.assign_add %{{.*}} loc("loop/0/add")
+// CHECK: dfg.read_variable %{{.*}} {control = ["loop/0/add"]} {{.*}} loc("loop/0/new/reference")
+// CHECK: dfg.assign %{{.*}} loc("loop/0/copy")
+// CHECK: dfg.read_variable %{{.*}} {control = [{{.*}}"loop/0/add"{{.*}}]} {{.*}} loc("loop/1/old/reference")
+// CHECK: dfg.assign_add %{{.*}} {control = [{{.*}}"loop/0/add"{{.*}}]{{.*}} loc("loop/1/add")
+// CHECK: dfg.read_variable %{{.*}} {control = [{{.*}}"loop/1/add"{{.*}}]} {{.*}} loc("loop/1/new/reference")
+dfg.graph attributes {train_op = "count"} {
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+  %v = dfg.var_handle @v : !dfg.ref<tensor<f32>> loc("v")
+  %u = dfg.var_handle @u : !dfg.ref<tensor<f32>> loc("u")
+  %w:3 = dfg.opaque "While"(%zero, %v, %u) {tf = {cond = #dfg.func<@below_two, {}>, body = #dfg.func<@counts, {}>}} : (tensor<i32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) -> (tensor<i32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) loc("loop")
+  dfg.group {control = ["loop"]} : () -> () loc("count")
+}
