@@ -83,6 +83,28 @@ def loop_of_references(i):
 
 
 @case(2)
+@case(1)
+def loop_of_conditions_that_update(i):
+    """What waits for a condition's update in an iteration waits for a constant behind it."""
+    tf = i.tf
+    total, copy = (tf.get_variable(name, initializer=np.float32(1), trainable=False, use_resource=True) for name in ("total", "copy"))
+    loss = i.loss_of(i.x[:, 0])
+
+    def added():
+        with tf.control_dependencies([total.assign_add(copy)]):
+            return tf.constant(2.0)
+
+    def body(k):
+        known = tf.cond(loss > 0, added, lambda: tf.constant(2.0))
+        with tf.control_dependencies([known]):
+            updated = copy.assign(total * 0.5)
+        with tf.control_dependencies([updated]):
+            return k + 1
+
+    return loss, lambda: [tf.while_loop(lambda k: k < 2, body, [tf.constant(0)], parallel_iterations=1)]
+
+
+@case(2)
 def wide_and_deep_of_tables_in_parts(i):
     """Rows that are looked up in parts meet the replica's own."""
     tf = i.tf

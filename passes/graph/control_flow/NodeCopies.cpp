@@ -144,7 +144,10 @@ FailureOr<Data> StraightLine::copy(Node &node) {
     return failure();
   Data results;
   for (Value result : op->getResults()) {
-    Value known = !hasEffects && !mayBeRows(result) && !rowVectors.contains(result) ? getKnown(result) : Value();
+    // Where nothing but edges keeps an order, who takes what is known still waits for what the node waits for.
+    const bool isWaitedFor = keepsOrder && ordered.contains(op);
+    Value known =
+        !hasEffects && !isWaitedFor && !mayBeRows(result) && !rowVectors.contains(result) ? getKnown(result) : Value();
     if (Value chosen = chosenResults.lookup(result))
       known = chosen;
     results.push_back(known ? known : result);

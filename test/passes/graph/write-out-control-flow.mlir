@@ -203,3 +203,33 @@ dfg.graph attributes {train_op = "count"} {
   %w:3 = dfg.opaque "While"(%zero, %v, %u) {tf = {cond = #dfg.func<@below_two, {}>, body = #dfg.func<@counts, {}>}} : (tensor<i32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) -> (tensor<i32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) loc("loop")
   dfg.group {control = ["loop"]} : () -> () loc("count")
 }
+
+// -----
+
+// What is known behind an update in a loop's body stays behind it: who takes it waits for the update.
+dfg.variable @v : tensor<f32>
+dfg.variable @u : tensor<f32>
+dfg.func @below_one(%i: tensor<*xi32>, %v: tensor<*x!dfg.resource>, %u: tensor<*x!dfg.resource>) -> tensor<*xi1> {
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+  %less = dfg.less %i, %one : (tensor<*xi32>, tensor<i32>) -> tensor<*xi1> loc("less")
+  dfg.return %less : tensor<*xi1>
+}
+dfg.func @adds(%i: tensor<*xi32>, %v: tensor<*x!dfg.resource>, %u: tensor<*x!dfg.resource>) -> (tensor<*xi32>, tensor<*x!dfg.resource>, tensor<*x!dfg.resource>) {
+  %two = dfg.const dense<2.0> : tensor<f32> : tensor<f32> loc("two")
+  dfg.assign_add %v, %two : (tensor<*x!dfg.resource>, tensor<f32>) -> () loc("add")
+  %half = dfg.const dense<0.5> : tensor<f32> {control = ["add"]} : tensor<f32> loc("half")
+  dfg.assign %u, %half : (tensor<*x!dfg.resource>, tensor<f32>) -> () loc("late")
+  %one = dfg.const dense<1> : tensor<i32> {control = ["late"]} : tensor<i32> loc("one")
+  %next = dfg.add_v2 %i, %one : (tensor<*xi32>, tensor<i32>) -> tensor<*xi32> loc("next")
+  dfg.return %next, %v, %u : tensor<*xi32>, tensor<*x!dfg.resource>, tensor<*x!dfg.resource>
+}
+// CHECK-LABEL: dfg.graph attributes {train_op = "adding"}
+// CHECK: %[[HALF:.*]] = dfg.const dense<5.000000e-01> : tensor<f32> {control = ["loop/0/add"]} loc("loop/0/half")
+// CHECK: dfg.assign %{{.*}}, %[[HALF]] {{.*}} loc("loop/0/late")
+dfg.graph attributes {train_op = "adding"} {
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+  %v = dfg.var_handle @v : !dfg.ref<tensor<f32>> loc("v")
+  %u = dfg.var_handle @u : !dfg.ref<tensor<f32>> loc("u")
+  %w:3 = dfg.opaque "While"(%zero, %v, %u) {tf = {cond = #dfg.func<@below_one, {}>, body = #dfg.func<@adds, {}>}} : (tensor<i32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) -> (tensor<i32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) loc("loop")
+  dfg.group {control = ["loop"]} : () -> () loc("adding")
+}
