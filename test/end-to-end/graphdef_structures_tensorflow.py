@@ -82,6 +82,19 @@ def loop_of_references(i):
     return loss, lambda: [tf.while_loop(lambda k: k < 2, body, [tf.constant(0)], parallel_iterations=1)]
 
 
+@case(1)
+def branch_whose_last_update_adds_a_constant(i):
+    """The constant alone says that the update before it must run."""
+    tf = i.tf
+    total, count = (tf.get_variable(name, initializer=np.float32(1), trainable=False, use_resource=True) for name in ("total", "count"))
+    loss = i.loss_of(i.x[:, 0])
+
+    def added():
+        with tf.control_dependencies([total.assign_add(loss)]):
+            return tf.group(count.assign_add(2.0).op)
+    return loss, lambda: [tf.cond(loss > 0, added, tf.no_op)]
+
+
 @case(2)
 @case(1)
 def loop_of_conditions_that_update(i):

@@ -358,10 +358,15 @@ FailureOr<Datum> StraightLine::select(Value predicate, const Datum &chosen, cons
     return *constant ? chosen : otherwise;
   if (chosen.value && otherwise.value) {
     Value x = chosen.value, y = otherwise.value;
-    if (Value known = mayBeRows(x) ? Value() : getKnown(x))
-      x = known;
-    if (Value known = mayBeRows(y) ? Value() : getKnown(y))
-      y = known;
+    // Where nothing but edges keeps an order, what waits for something stays.
+    auto replaceKnown = [&](Value &value) {
+      if (mayBeRows(value) || (keepsOrder && ordered.contains(value.getDefiningOp())))
+        return;
+      if (Value known = getKnown(value))
+        value = known;
+    };
+    replaceKnown(x);
+    replaceKnown(y);
     // What is chosen by itself: `a and b` in Python is a condition that gives a where it is false.
     auto isItself = [&](Value value) {
       while (auto same = value.getDefiningOp<dfg::IdentityOp>())

@@ -233,3 +233,25 @@ dfg.graph attributes {train_op = "adding"} {
   %w:3 = dfg.opaque "While"(%zero, %v, %u) {tf = {cond = #dfg.func<@below_one, {}>, body = #dfg.func<@adds, {}>}} : (tensor<i32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) -> (tensor<i32>, !dfg.ref<tensor<f32>>, !dfg.ref<tensor<f32>>) loc("loop")
   dfg.group {control = ["loop"]} : () -> () loc("adding")
 }
+
+// -----
+
+// So it does under a condition, where it is chosen or not.
+dfg.variable @v : tensor<f32>
+dfg.variable @u : tensor<f32>
+// CHECK-LABEL: dfg.graph attributes {train_op = "choosing"}
+// CHECK: %[[HALF:.*]] = dfg.const dense<5.000000e-01> : tensor<f32> {control = ["first"]} loc("half")
+// CHECK: %[[ADDED:.*]] = dfg.select_v2 %{{.*}}, %[[HALF]], %{{.*}} loc("second/select")
+// CHECK: dfg.assign_add %{{.*}}, %[[ADDED]] {{.*}}loc("second")
+dfg.graph attributes {train_op = "choosing"} {
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("one")
+  %v = dfg.var_handle @v : !dfg.ref<tensor<f32>> loc("v")
+  %u = dfg.var_handle @u : !dfg.ref<tensor<f32>> loc("u")
+  %s:2 = dfg.opaque "Switch"(%v, %p) : (!dfg.ref<tensor<f32>>, tensor<i1>) -> (tensor<!dfg.resource>, tensor<!dfg.resource>) loc("switch")
+  %t:2 = dfg.opaque "Switch"(%u, %p) : (!dfg.ref<tensor<f32>>, tensor<i1>) -> (tensor<!dfg.resource>, tensor<!dfg.resource>) loc("switch_1")
+  dfg.assign %s#1, %one : (tensor<!dfg.resource>, tensor<f32>) -> () loc("first")
+  %half = dfg.const dense<0.5> : tensor<f32> {control = ["first"]} : tensor<f32> loc("half")
+  dfg.assign_add %t#1, %half : (tensor<!dfg.resource>, tensor<f32>) -> () loc("second")
+  dfg.group {control = ["second"]} : () -> () loc("choosing")
+}
