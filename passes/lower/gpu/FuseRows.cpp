@@ -13,6 +13,7 @@
 #include "passes/lower/gpu/Reduction.h"
 #include "passes/lower/gpu/RowForm.h"
 #include "passes/lower/kernels/Reshapes.h"
+#include "passes/lower/plan/Addresses.h"
 
 #include <set>
 
@@ -39,7 +40,6 @@ constexpr int64_t kFewestColumns = 128;
 struct RowGroup {
   RowForm form;
   SmallVector<linalg::GenericOp> ops;
-  int64_t rowBytes = 0;
   int64_t parts = 0; // that columns are summed by; 0: none are
 
   bool makes(Value value) const {
@@ -49,22 +49,40 @@ struct RowGroup {
   bool hasReduction() const {
     return llvm::any_of(ops, [](linalg::GenericOp op) { return op.getNumReductionLoops() > 0; });
   }
+  bool hasRows(Value value) const {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return type && type.getNumElements() == form.rows * form.columns;
+  }
+  /// What it reads of whole rows. What it makes and does not read is written where it is computed, and held nowhere.
+  SetVector<Value> getReadRows() {
+    SetVector<Value> rows;
+    for (linalg::GenericOp op : ops)
+      for (OpOperand *input : op.getDpsInputOperands())
+        if (hasRows(input->get()) && form.isOwnRow(*input))
+          rows.insert(getReshaped(input->get()));
+    return rows;
+  }
   /// What it reads and makes of whole rows.
   SetVector<Value> getRows() {
-    SetVector<Value> rows;
-    for (linalg::GenericOp op : ops) {
-      if (form.getColumnParts(op))
-        continue;
-      for (OpOperand &operand : op->getOpOperands()) {
-        Value value = operand.get();
-        if (op.isDpsInit(&operand))
-          value = op.getTiedOpResult(&operand);
-        auto type = dyn_cast<RankedTensorType>(value.getType());
-        if (type && type.getNumElements() == form.rows * form.columns)
-          rows.insert(getReshaped(value));
-      }
-    }
+    SetVector<Value> rows = getReadRows();
+    for (linalg::GenericOp op : ops)
+      for (Value result : op->getResults())
+        if (hasRows(result))
+          rows.insert(result);
     return rows;
+  }
+  /// Of one row, what operations make for each other.
+  int64_t getExchangedBytes() {
+    SetVector<Value> used;
+    for (linalg::GenericOp op : ops)
+      for (Value value : getUsed(op))
+        used.insert(getReshaped(value));
+    int64_t bytes = 0;
+    for (linalg::GenericOp op : ops)
+      for (Value result : op->getResults())
+        if (hasRows(result) && used.contains(result))
+          bytes += form.columns * getElementBytes(cast<RankedTensorType>(result.getType()).getElementType());
+    return bytes;
   }
 };
 
@@ -105,14 +123,6 @@ bool fits(linalg::GenericOp op, const RowGroup &group) {
   return !reads.wasInterrupted();
 }
 
-int64_t getRowBytes(linalg::GenericOp op, const RowForm &form) {
-  int64_t bytes = 0;
-  for (Value result : op.getResults())
-    if (!form.isPerRow(result))
-      bytes += form.columns * llvm::divideCeil(cast<RankedTensorType>(result.getType()).getElementTypeBitWidth(), 8);
-  return bytes;
-}
-
 class RowGrouping {
 public:
   void add(linalg::GenericOp op) {
@@ -130,10 +140,9 @@ public:
         return;
       }
     std::optional<RowForm> form = getOwnForm(op);
-    RowGroup own{form.value_or(RowForm{1, 1}), {}, 0};
-    if (form && fits(op, own) && getRowBytes(op, own.form) <= kMaxRowBytes) {
+    RowGroup own{form.value_or(RowForm{1, 1}), {}};
+    if (form && fits(op, own)) {
       own.ops.push_back(op);
-      own.rowBytes = getRowBytes(op, own.form);
       groupOf[op] = groups.size();
       groups.push_back(own);
     }
@@ -171,13 +180,13 @@ public:
 
 private:
   bool join(linalg::GenericOp op, const SetVector<Value> &used, RowGroup &group) {
-    int64_t bytes = fits(op, group) ? group.rowBytes + getRowBytes(op, group.form) : kMaxRowBytes + 1;
-    if (bytes > kMaxRowBytes)
+    if (!fits(op, group))
       return false;
-    if (!hoist(used, group.ops.front(), group))
+    RowGroup joined = group;
+    joined.ops.push_back(op);
+    if (joined.getExchangedBytes() > kMaxRowBytes || !hoist(used, group.ops.front(), group))
       return false;
     group.ops.push_back(op);
-    group.rowBytes = bytes;
     return true;
   }
 
@@ -192,7 +201,7 @@ private:
     bool readsByIndex = false;
     op->walk([&](tensor::ExtractOp) { readsByIndex = true; });
     // All lies in registers, from row to row.
-    llvm::SetVector<Value> rows = group.getRows();
+    llvm::SetVector<Value> rows = group.getReadRows();
     int64_t sums = op->getNumResults();
     for (linalg::GenericOp other : group.ops)
       sums += group.form.getColumnParts(other) ? other->getNumResults() : 0;

@@ -88,7 +88,8 @@ struct RowLayout {
     const llvm::SetVector<Value> sums = getColumnSums(kernel, form);
     llvm::SetVector<Value> made = kernel.getWritten(), indexed;
     made.remove_if([&](Value buffer) { return sums.contains(buffer); });
-    llvm::SetVector<Value> rows(made);
+    // What is made and not read is written where it is computed, and held nowhere.
+    llvm::SetVector<Value> rows;
     for (linalg::LinalgOp op : kernel.ops) {
       for (OpOperand *input : op.getDpsInputOperands())
         rows.insert(getReshaped(input->get()));
@@ -355,29 +356,32 @@ private:
     }
   }
 
+  /// Neighbours are stored as soon as they are computed: who reads none of them again needs no register for others.
   void mapHeld(linalg::LinalgOp op) {
     SmallVector<KernelWriter::Values> results(op.getNumDpsInits());
-    for (auto [slot, at] : llvm::enumerate(columns))
-      for (auto [values, value] : llvm::zip(results, step(op, at.first, getInitial(op), slot)))
-        values.push_back(value);
-    for (auto [result, values] : llvm::enumerate(results)) {
-      OpOperand &operand = *op.getDpsInitOperand(result);
-      Value buffer = getReshaped(operand.get());
-      held[buffer] = values;
-      Value memory = shared.lookup(buffer);
-      if (isInside(buffer) && !memory)
-        continue;
-      for (int64_t slot = 0; slot < layout.held; slot += layout.vector) {
-        auto [column, isElement] = columns[slot];
-        ValueRange vector = ValueRange(values).slice(slot, layout.vector);
-        w.when(isElement ? w.both(inside, isElement) : inside, [&, column = column, result = result] {
-          if (!memory && canTakeVector(buffer))
-            return w.storeVector(w.getLine(buffer), vector, getOwnAddress(column));
-          for (auto [lane, value] : llvm::enumerate(vector))
-            storeElement(op, result, value, w.add(column, w.number(lane)));
-        });
-      }
+    for (int64_t slot = 0; slot < layout.held; slot += layout.vector) {
+      for (int64_t i = slot; i < slot + layout.vector; ++i)
+        for (auto [values, value] : llvm::zip(results, step(op, columns[i].first, getInitial(op), i)))
+          values.push_back(value);
+      for (auto [result, values] : llvm::enumerate(results))
+        storeHeld(op, result, slot, ValueRange(values).slice(slot, layout.vector));
     }
+    for (auto [result, values] : llvm::enumerate(results))
+      held[getReshaped(op.getDpsInits()[result])] = values;
+  }
+
+  void storeHeld(linalg::LinalgOp op, unsigned result, int64_t slot, ValueRange vector) {
+    Value buffer = getReshaped(op.getDpsInits()[result]);
+    Value memory = shared.lookup(buffer);
+    if (isInside(buffer) && !memory)
+      return;
+    auto [column, isElement] = columns[slot];
+    w.when(isElement ? w.both(inside, isElement) : inside, [&, column = column] {
+      if (!memory && canTakeVector(buffer))
+        return w.storeVector(w.getLine(buffer), vector, getOwnAddress(column));
+      for (auto [lane, value] : llvm::enumerate(vector))
+        storeElement(op, result, value, w.add(column, w.number(lane)));
+    });
   }
 
   /// Elements of one bit lie in a byte each, but in a vector's memory side by side.

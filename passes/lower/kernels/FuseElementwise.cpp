@@ -11,9 +11,11 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/kernels/FusionPlan.h"
+#include "passes/lower/kernels/Reshapes.h"
 
 using namespace mlir;
 
@@ -134,6 +136,36 @@ private:
   std::vector<SmallVector<Value, 1>> results;
 };
 
+/// The constant that all elements are, whatever shape they are read in.
+Attribute getUniform(Value value) {
+  while (isReshape(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  auto made = value.getDefiningOp<linalg::GenericOp>();
+  Attribute constant;
+  if (made && made->getNumResults() == 1 && isElementwise(made))
+    matchPattern(made.getBody()->getTerminator()->getOperand(0), m_Constant(&constant));
+  return constant;
+}
+
+/// What reads elements that are all one constant has it for itself: they need not be there before its kernel.
+struct ReadConstant : OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op, PatternRewriter &rewriter) const override {
+    bool isChanged = false;
+    for (OpOperand *input : op.getDpsInputOperands()) {
+      auto constant = dyn_cast_if_present<TypedAttr>(getUniform(input->get()));
+      const Value element = op.getMatchingBlockArgument(input);
+      if (!constant || element.use_empty())
+        continue;
+      rewriter.setInsertionPoint(op);
+      rewriter.replaceAllUsesWith(element, arith::ConstantOp::create(rewriter, op.getLoc(), constant));
+      isChanged = true;
+    }
+    return success(isChanged);
+  }
+};
+
 struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
   using FuseElementwiseBase::FuseElementwiseBase;
 
@@ -160,6 +192,7 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
   LogicalResult cleanUp() {
     RewritePatternSet patterns(&getContext());
     linalg::populateElementwiseOpsFusionPatterns(patterns, [](OpOperand *) { return false; });
+    patterns.add<ReadConstant>(&getContext());
     GreedyRewriteConfig config;
     config.setUseTopDownTraversal();
     return applyPatternsGreedily(getOperation(), std::move(patterns), config);

@@ -260,3 +260,33 @@ drt.entry "halves" {
   drt.fetch %2 {name = "exp", join = 0 : i32} : (tensor<4x32xf32>) -> ()
   drt.fetch %3 {name = "tanh", join = 0 : i32} : (tensor<4x32xf32>) -> ()
 }
+
+// Elements that are all one constant are that constant in what reads them, in another shape too: a mean's gradient, of each row.
+// CHECK-LABEL: drt.entry "constant"
+drt.entry "constant" {
+  %x = drt.feed {name = "x"} : () -> tensor<4x32xf32>
+  %row = tensor.empty() : tensor<4xf32>
+  %empty = tensor.empty() : tensor<4x32xf32>
+  %four = arith.constant 4.0 : f32
+  %one = arith.constant 1.0 : f32
+  // CHECK: %[[QUARTER:.*]] = arith.constant 2.500000e-01 : f32
+  // CHECK: linalg.generic {{.*}} ins(%{{[^,]*}} : tensor<4x32xf32>) outs
+  // CHECK: arith.mulf %{{.*}}, %[[QUARTER]]
+  // CHECK-NOT: linalg.generic
+  %count = linalg.generic {indexing_maps = [#map], iterator_types = ["parallel"]} outs(%row : tensor<4xf32>) {
+  ^bb0(%o: f32):
+    linalg.yield %four : f32
+  } -> tensor<4xf32>
+  %share = linalg.generic {indexing_maps = [#map, #map], iterator_types = ["parallel"]} ins(%count : tensor<4xf32>) outs(%row : tensor<4xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %v = arith.divf %one, %a : f32
+    linalg.yield %v : f32
+  } -> tensor<4xf32>
+  %column = tensor.expand_shape %share [[0, 1]] output_shape [4, 1] : tensor<4xf32> into tensor<4x1xf32>
+  %0 = linalg.generic {indexing_maps = [#rows, affine_map<(i, j) -> (i, 0)>, #rows], iterator_types = ["parallel", "parallel"]} ins(%x, %column : tensor<4x32xf32>, tensor<4x1xf32>) outs(%empty : tensor<4x32xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %v = arith.mulf %a, %b : f32
+    linalg.yield %v : f32
+  } -> tensor<4x32xf32>
+  drt.fetch %0 {name = "y", join = 0 : i32} : (tensor<4x32xf32>) -> ()
+}

@@ -247,6 +247,44 @@ drt.entry "columns_of_a_group" {
   drt.fetch %y {name = "y", join = 0 : i32} : (tensor<1024x128xf32>) -> ()
 }
 
+// A row of a vocabulary's is more than a block's memory has, but what a kernel makes and does not read needs none: cross entropy's gradient is made where
+// its loss is, and logits are read once. What is read by index has to lie there, and is a kernel of its own.
+// CHECK-LABEL: drt.entry "wide"
+// CHECK: %[[MADE:.*]]:2 = drt.launch
+// CHECK-NEXT: drt.launch @{{.*}}, %[[MADE]]#1)
+// CHECK-NOT: drt.launch
+drt.entry "wide" {
+  %x = drt.feed {name = "x"} : () -> tensor<8x30000xf32>
+  %labels = drt.feed {name = "labels"} : () -> tensor<8xi32>
+  %rows = tensor.empty() : tensor<8x30000xf32>
+  %row = tensor.empty() : tensor<8xf32>
+  %low = arith.constant 0xFF800000 : f32
+  %lowest = linalg.fill ins(%low : f32) outs(%row : tensor<8xf32>) -> tensor<8xf32>
+  %max = linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]}
+      ins(%x : tensor<8x30000xf32>) outs(%lowest : tensor<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %m = arith.maximumf %o, %a : f32
+    linalg.yield %m : f32
+  } -> tensor<8xf32>
+  %shifted = linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %max : tensor<8x30000xf32>, tensor<8xf32>) outs(%rows : tensor<8x30000xf32>) {
+  ^bb0(%a: f32, %m: f32, %o: f32):
+    %s = arith.subf %a, %m : f32
+    linalg.yield %s : f32
+  } -> tensor<8x30000xf32>
+  %at = linalg.generic {indexing_maps = [#l], iterator_types = ["parallel"]} outs(%row : tensor<8xf32>) {
+  ^bb0(%o: f32):
+    %i = linalg.index 0 : index
+    %label = tensor.extract %labels[%i] : tensor<8xi32>
+    %j = arith.index_cast %label : i32 to index
+    %v = tensor.extract %shifted[%i, %j] : tensor<8x30000xf32>
+    linalg.yield %v : f32
+  } -> tensor<8xf32>
+  drt.fetch %max {name = "max", join = 0 : i32} : (tensor<8xf32>) -> ()
+  drt.fetch %shifted {name = "shifted", join = 0 : i32} : (tensor<8x30000xf32>) -> ()
+  drt.fetch %at {name = "at", join = 0 : i32} : (tensor<8xf32>) -> ()
+}
+
 // CHECK: drt.kernel @[[KERNEL]](%[[IN:.*]]: memref<8x10xf32>{{.*}}, %{{.*}}: memref<8xi32>{{.*}}, %[[SHIFTED:.*]]: memref<8x10xf32>{{.*}}, %[[LOSS:.*]]: memref<8xf32>{{.*}})
 // CHECK: %[[MAX:.*]] = memref.alloc() : memref<8xf32>
 // CHECK: %[[SUM:.*]] = memref.alloc() : memref<8xf32>

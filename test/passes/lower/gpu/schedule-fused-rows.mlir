@@ -130,3 +130,27 @@ drt.kernel @vocabulary(%x: memref<10x20001xf32>, %y: memref<10x20001xf32>) {
   }
   drt.return
 }
+
+// A thread holds 32 elements of the row, and no others: what is made and not read again is written neighbours by neighbours.
+// CHECK-LABEL: gpu.func @written_at_once(
+// CHECK-SAME: drt.block = array<i64: 1024, 1, 1>, drt.grid = array<i64: 8, 1, 1>, drt.schedule = "fused-rows"
+// CHECK-COUNT-8: vector.load {{.*}} vector<4xf32>
+// CHECK-COUNT-7: vector.store {{.*}} vector<4xf32>
+// CHECK-NOT: vector.load
+// CHECK: return
+drt.kernel @written_at_once(%x: memref<8x30000xf32>, %max: memref<8xf32>, %y: memref<8x30000xf32>) {
+  %low = arith.constant 0xFF800000 : f32
+  linalg.fill ins(%low : f32) outs(%max : memref<8xf32>)
+  linalg.generic {indexing_maps = [#ij, #i], iterator_types = ["parallel", "reduction"]} ins(%x : memref<8x30000xf32>) outs(%max : memref<8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %m = arith.maximumf %o, %a : f32
+    linalg.yield %m : f32
+  }
+  linalg.generic {indexing_maps = [#ij, #i, #ij], iterator_types = ["parallel", "parallel"]}
+      ins(%x, %max : memref<8x30000xf32>, memref<8xf32>) outs(%y : memref<8x30000xf32>) {
+  ^bb0(%a: f32, %m: f32, %o: f32):
+    %s = arith.subf %a, %m : f32
+    linalg.yield %s : f32
+  }
+  drt.return
+}
