@@ -631,6 +631,28 @@ def FuseRows : Pass<"drt-fuse-rows", "::distc::drt::EntryOp"> {
   }];
 }
 
+def RepeatInRows : Pass<"drt-repeat-in-rows", "::distc::drt::EntryOp"> {
+  let summary = "A kernel of rows computes again what another one would write for it, where that moves fewer bytes";
+  let description = [{
+    For GPUs, behind `drt-fuse-rows`. What a layer normalization normalizes, a bfloat16 residual and a float32 matmul's result, is read by its gradient too: to read the two again takes
+    6 bytes an element, to write their sum and to read it 8. Element-wise rows of rows that are in memory anyway are computed in each group that reads them, if that
+    moves less and keeps no more in memory, and the group's threads can hold them.
+
+    ```mlir
+    %x = linalg.generic {drt.rows = 0} ins(%residual, %y : tensor<64x128xbf16>, tensor<64x128xf32>) ...
+    %mean = linalg.generic {drt.rows = 0} ins(%x) ...
+    %dx = linalg.generic {drt.rows = 1} ins(%dy, %x) ...
+    ```
+    becomes
+    ```mlir
+    %x = linalg.generic {drt.rows = 0} ins(%residual, %y : tensor<64x128xbf16>, tensor<64x128xf32>) ...
+    %mean = linalg.generic {drt.rows = 0} ins(%x) ...
+    %x_again = linalg.generic {drt.rows = 1} ins(%residual, %y : tensor<64x128xbf16>, tensor<64x128xf32>) ...
+    %dx = linalg.generic {drt.rows = 1} ins(%dy, %x_again) ...
+    ```
+  }];
+}
+
 def FoldTransposes : Pass<"drt-fold-transposes", "::distc::drt::EntryOp"> {
   let summary = "Matmuls and convolutions take operands in the order that the graph has them in";
   let description = [{

@@ -92,6 +92,8 @@ static void addDevicePasses(OpPassManager &manager, const Target &target, const 
   manager.addNestedPass<drt::EntryOp>(createSplitReductions());
   // What element-wise fusion left of softmax and the like.
   manager.addNestedPass<drt::EntryOp>(createFuseRows());
+  // Which kernels read a row is known.
+  manager.addNestedPass<drt::EntryOp>(createRepeatInRows());
   manager.addPass(createOutlineKernels());
   manager.addNestedPass<drt::EntryOp>(createReadInPlace());
   manager.addPass(createInsertCopies());

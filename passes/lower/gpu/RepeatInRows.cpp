@@ -1,0 +1,208 @@
+//===- RepeatInRows.cpp - drt-repeat-in-rows --------------------------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "dialects/drt/Drt.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "passes/lower/Passes.h"
+#include "passes/lower/gpu/Hoist.h"
+#include "passes/lower/gpu/RowForm.h"
+#include "passes/lower/kernels/Reshapes.h"
+#include "passes/lower/plan/Addresses.h"
+#include "passes/lower/plan/WorkEstimate.h"
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_REPEATINROWS
+#include "passes/lower/Passes.h.inc"
+
+namespace repeatedrows {
+namespace {
+
+using namespace schedule;
+
+/// Of one element: below what a chip computes while it reads or writes one.
+constexpr int64_t kMostInstructions = 40;
+
+int64_t countBytes(Value value) { return getTensorBytes(cast<RankedTensorType>(value.getType())); }
+
+/// A kernel of `drt-fuse-rows`, in the order of the block.
+struct Group {
+  SmallVector<linalg::GenericOp> ops;
+  std::optional<RowForm> form;
+
+  void add(linalg::GenericOp op) {
+    ops.push_back(op);
+    if (const SmallVector<int64_t> sizes = op.getStaticLoopRanges(); !form && reducesRows(op)) {
+      const size_t rowLoops = sizes.size() - op.getNumReductionLoops();
+      form = RowForm{computeProduct(ArrayRef(sizes).take_front(rowLoops)),
+                     computeProduct(ArrayRef(sizes).drop_front(rowLoops))};
+    }
+  }
+  bool hasRows(Value value) const {
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    return type && type.getNumElements() == form->rows * form->columns;
+  }
+  /// Whole rows that its operations read.
+  llvm::SetVector<Value> getRows() {
+    llvm::SetVector<Value> rows;
+    for (linalg::GenericOp op : ops)
+      for (Value input : op.getDpsInputs())
+        if (hasRows(input))
+          rows.insert(getReshaped(input));
+    return rows;
+  }
+  int64_t countColumnSums() {
+    int64_t sums = 0;
+    for (linalg::GenericOp op : ops)
+      sums += form->getColumnParts(op) ? op->getNumResults() : 0;
+    return sums;
+  }
+};
+
+class Groups {
+public:
+  explicit Groups(Block &block) {
+    for (auto op : block.getOps<linalg::GenericOp>())
+      if (Group *group = find(op))
+        group->add(op);
+  }
+
+  void repeat() {
+    for (auto &[number, group] : groups)
+      for (linalg::GenericOp op : SmallVector<linalg::GenericOp>(group.ops))
+        if (group.form && isRepeatable(op, group))
+          repeat(op);
+  }
+
+private:
+  using Readers = llvm::SmallMapVector<Group *, SmallVector<OpOperand *>, 2>;
+
+  Group *find(Operation *op) {
+    auto number = op->getAttrOfType<IntegerAttr>(drt::kRowsAttr);
+    return number ? &groups[number.getInt()] : nullptr;
+  }
+
+  /// Whether it is rows made of rows that are in memory, and stay what they are: no variables.
+  bool isRepeatable(linalg::GenericOp op, Group &group) {
+    if (op->getNumResults() != 1 || !group.hasRows(op.getResult(0)) || group.form->getKind(op) != RowForm::Kind::Map ||
+        countInstructions(op.getRegion()) > kMostInstructions)
+      return false;
+    return llvm::all_of(getUsed(op), [&](Value used) {
+      Operation *maker = getReshaped(used).getDefiningOp();
+      if (llvm::is_contained(op.getDpsInits(), used) || !isa<RankedTensorType>(used.getType()))
+        return true;
+      return llvm::is_contained(op.getDpsInputs(), used) && !isa_and_nonnull<drt::ReadOp>(maker) &&
+             !(maker && find(maker) == &group);
+    });
+  }
+
+  /// Reads by other groups, each of its own rows; false where there is another.
+  bool addReaders(Value value, Group &own, Readers &readers) {
+    for (OpOperand &use : value.getUses()) {
+      Operation *user = use.getOwner();
+      if (isReshape(user)) {
+        if (!addReaders(user->getResult(0), own, readers))
+          return false;
+        continue;
+      }
+      auto op = dyn_cast<linalg::GenericOp>(own.ops[0]->getBlock()->findAncestorOpInBlock(*user));
+      Group *group = op ? find(op) : nullptr;
+      if (group == &own)
+        continue;
+      if (!group || !group->form || op != user || !op.isDpsInput(&use) || !group->form->isOwnRow(use))
+        return false;
+      readers[group].push_back(&use);
+    }
+    return true;
+  }
+
+  void repeat(linalg::GenericOp op) {
+    Readers readers;
+    if (!addReaders(op.getResult(0), *find(op), readers) || readers.empty())
+      return;
+    int64_t saved = countBytes(op.getResult(0)); // written
+    for (auto &[group, uses] : readers) {
+      if (!canRepeat(op, *group))
+        return;
+      saved += countBytes(op.getResult(0)); // read
+      const llvm::SetVector<Value> known = group->getRows();
+      for (Value input : op.getDpsInputs())
+        if (!known.contains(getReshaped(input)))
+          saved -= countBytes(input);
+    }
+    if (saved <= 0 || countKept(op, readers) > countBytes(op.getResult(0)))
+      return;
+    for (auto &[group, uses] : readers)
+      move(op, *group, uses);
+  }
+
+  /// Whether the group's threads can hold what it reads instead.
+  static bool canRepeat(linalg::GenericOp op, Group &group) {
+    if (group.form->getKind(op) != RowForm::Kind::Map)
+      return false;
+    llvm::SetVector<Value> rows = group.getRows();
+    for (Value input : op.getDpsInputs())
+      if (group.hasRows(input))
+        rows.insert(getReshaped(input));
+    const RowThreads threads(*group.form);
+    return threads.holds(static_cast<int64_t>(rows.size()) + group.countColumnSums(), threads.group);
+  }
+
+  /// Bytes that have to be kept longer than they are now.
+  static int64_t countKept(linalg::GenericOp op, Readers &readers) {
+    int64_t bytes = 0;
+    for (Value input : op.getDpsInputs())
+      if (llvm::any_of(readers, [&](auto &reader) { return !isReadFrom(getReshaped(input), reader.first->ops[0]); }))
+        bytes += countBytes(input);
+    return bytes;
+  }
+
+  /// Whether the value is read by the operation or one behind it.
+  static bool isReadFrom(Value value, Operation *op) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      Operation *there = op->getBlock()->findAncestorOpInBlock(*user);
+      return isReshape(there) ? isReadFrom(there->getResult(0), op) : !there->isBeforeInBlock(op);
+    });
+  }
+
+  /// The group computes what it reads, in front of what it did.
+  static void move(linalg::GenericOp op, Group &group, ArrayRef<OpOperand *> uses) {
+    OpBuilder builder(group.ops[0]);
+    auto made = cast<linalg::GenericOp>(builder.clone(*op));
+    made->setAttr(drt::kRowsAttr, group.ops[0]->getAttr(drt::kRowsAttr));
+    for (OpOperand *use : uses) {
+      // The reshapes on the way, from the last.
+      SmallVector<Operation *> path;
+      for (Value value = use->get(); value != op.getResult(0); value = path.back()->getOperand(0))
+        path.push_back(value.getDefiningOp());
+      Value value = made.getResult(0);
+      for (Operation *reshape : llvm::reverse(path)) {
+        Operation *again = builder.clone(*reshape);
+        again->setOperand(0, value);
+        value = again->getResult(0);
+      }
+      use->set(value);
+    }
+    group.ops.insert(group.ops.begin(), made);
+  }
+
+  llvm::MapVector<int64_t, Group> groups;
+};
+
+} // namespace
+} // namespace repeatedrows
+
+namespace {
+
+struct RepeatInRows : impl::RepeatInRowsBase<RepeatInRows> {
+  void runOnOperation() override { repeatedrows::Groups(getOperation().getBody().front()).repeat(); }
+};
+
+} // namespace
+} // namespace distc
