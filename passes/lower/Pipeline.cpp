@@ -67,6 +67,8 @@ static void addDevicePasses(OpPassManager &manager, const Target &target, const 
   FuseEpiloguesOptions epilogues;
   epilogues.activations = {"relu"};
   entries.addPass(createFuseEpilogues(epilogues));
+  // What matmuls read is rounded for all of its readers: those of an equal value too.
+  entries.addPass(createEliminateCommonSubexpressions());
   // Products have their epilogues, and are not written anew behind it; what rounds and widens is fused.
   entries.addPass(createSetPrecision({precision, /*device=*/true}));
   entries.addPass(createExpandAroundTransposes());

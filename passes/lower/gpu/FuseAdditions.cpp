@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/kernels/Casts.h"
 #include "passes/lower/kernels/FusionPlan.h"
 #include "passes/lower/kernels/Reshapes.h"
 #include "passes/lower/kernels/Sums.h"
@@ -44,12 +45,13 @@ std::optional<Term> matchTerm(Value value) {
   return term;
 }
 
-/// Whether the value is in memory anyway: element-wise operations with one reader are part of that otherwise.
+/// Whether the value is in memory anyway: element-wise operations with one reader are part of that otherwise, and what
+/// is widened is where it is read, from half as many bytes.
 bool isInMemory(Value value) {
   while (isReshape(value.getDefiningOp()) && value.hasOneUse())
     value = value.getDefiningOp()->getOperand(0);
   auto generic = value.getDefiningOp<linalg::GenericOp>();
-  return !generic || !isElementwise(generic) || !value.hasOneUse();
+  return !generic || !isElementwise(generic) || (!value.hasOneUse() && !getCast<arith::ExtFOp>(generic));
 }
 
 /// `value`, of the shape that `reshape` makes, in the shape that it takes.
@@ -78,8 +80,12 @@ private:
         matmuls.push_back(*term);
       else
         rest.push_back(value);
+    // Matmuls alone are added up, and that to the matmuls' sum by what reads it, instead of written for them.
+    Value behind;
+    if (rest.size() == 1 && !isInMemory(rest.front()))
+      behind = rest.pop_back_val();
     // What the first one is added to: one of its like, where there is nothing else.
-    if (matmuls.size() + !rest.empty() < 2 || (rest.size() == 1 && !isInMemory(rest.front())))
+    if (matmuls.size() + !rest.empty() < 2)
       return;
     OpBuilder builder(root);
     Value sum;
@@ -93,6 +99,8 @@ private:
     }
     for (const Term &term : added)
       sum = add(builder, root, term, sum);
+    if (behind)
+      sum = createSum(builder, root.getLoc(), sum, behind);
     root.getResult(0).replaceAllUsesWith(sum);
     for (linalg::GenericOp op : all.sums)
       op->erase();

@@ -99,3 +99,44 @@ drt.entry "step" {
   drt.fetch %z {join = 0 : i32, name = "z"} : (tensor<8x4xf32>) -> ()
   drt.fetch %v {join = 0 : i32, name = "v"} : (tensor<8x4xf32>) -> ()
 }
+
+// -----
+
+#id = affine_map<(t, n) -> (t, n)>
+
+// What is widened for the sum is not in memory as float32, and would be written for it: matmuls alone are added up, and what reads the sum adds it. One
+// matmul stays as it is.
+// CHECK-LABEL: drt.entry "step"
+// CHECK: %[[P:.*]] = drt.matmul %
+// CHECK: %[[Q:.*]] = drt.matmul_add %{{.*}}, %{{.*}}, %[[P]] {transpose_b} :
+// CHECK: %[[Y:.*]] = linalg.generic {{.*}} ins(%[[Q]], %
+// CHECK: %[[ALONE:.*]] = drt.matmul %
+// CHECK: %[[Z:.*]] = linalg.generic {{.*}} ins(%[[ALONE]], %
+// CHECK: drt.fetch %[[Y]]
+// CHECK: drt.fetch %[[Z]]
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<8x4xbf16>
+  %w = drt.feed {name = "w"} : () -> tensor<4x4xbf16>
+  %e = tensor.empty() : tensor<8x4xf32>
+  %wide = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8x4xbf16>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%a: bf16, %out: f32):
+    %0 = arith.extf %a : bf16 to f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  %p = drt.matmul %x, %w : (tensor<8x4xbf16>, tensor<4x4xbf16>) -> tensor<8x4xf32>
+  %q = drt.matmul %x, %w {transpose_b} : (tensor<8x4xbf16>, tensor<4x4xbf16>) -> tensor<8x4xf32>
+  %y = linalg.generic {indexing_maps = [#id, #id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%p, %wide, %q : tensor<8x4xf32>, tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32, %out: f32):
+    %0 = arith.addf %a, %b : f32
+    %1 = arith.addf %0, %c : f32
+    linalg.yield %1 : f32
+  } -> tensor<8x4xf32>
+  %r = drt.matmul %x, %w : (tensor<8x4xbf16>, tensor<4x4xbf16>) -> tensor<8x4xf32>
+  %z = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%r, %wide : tensor<8x4xf32>, tensor<8x4xf32>) outs(%e : tensor<8x4xf32>) {
+  ^bb0(%a: f32, %b: f32, %out: f32):
+    %0 = arith.addf %a, %b : f32
+    linalg.yield %0 : f32
+  } -> tensor<8x4xf32>
+  drt.fetch %y {join = 0 : i32, name = "y"} : (tensor<8x4xf32>) -> ()
+  drt.fetch %z {join = 0 : i32, name = "z"} : (tensor<8x4xf32>) -> ()
+}
