@@ -807,6 +807,25 @@ def GroupSums : Pass<"drt-group-sums", "::mlir::ModuleOp"> {
                            "::mlir::vector::VectorDialect"];
 }
 
+def GroupRowSums : Pass<"drt-group-row-sums", "::mlir::ModuleOp"> {
+  let summary = "Small sums of rows, as the second ones of the gradients of normalizations' scales, are one launch";
+  let description = [{
+    For GPUs, behind `drt-fuse-rows`. The sums of columns that a kernel of rows makes are of its blocks, and their sum is a launch of some microseconds behind each. They wait for the
+    first operation that reads one of them, a bucket's exchange or the norm of all gradients, and all that wait are one launch in front of it, a warp a row; fewer than four
+    sums are left alone, and what is summed is at most 64 MiB.
+
+    ```mlir
+    %s0 = linalg.generic ... ["parallel", "reduction"] ins(%parts0 : tensor<1024x256xf32>) ... -> tensor<1024xf32>
+    %s1 = linalg.generic ... ["parallel", "reduction"] ins(%parts1 : tensor<1024x256xf32>) ... -> tensor<1024xf32>
+    ```
+    becomes
+    ```mlir
+    %s:2 = drt.launch @row_sums_joined_0(%parts0, %parts1) : ... -> (tensor<1024xf32>, tensor<1024xf32>)
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::gpu::GPUDialect", "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def GroupRoundings : Pass<"drt-group-roundings", "::mlir::ModuleOp"> {
   let summary = "Variables that matmuls read as bfloat16 are rounded by one launch";
   let description = [{

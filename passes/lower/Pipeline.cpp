@@ -96,6 +96,9 @@ static void addDevicePasses(OpPassManager &manager, const Target &target, const 
   manager.addNestedPass<drt::EntryOp>(createFuseRows());
   // Which kernels read a row is known.
   manager.addNestedPass<drt::EntryOp>(createRepeatInRows());
+  // Parts of columns' sums are made by these kernels.
+  if (!maxMemory)
+    manager.addPass(createGroupRowSums());
   manager.addPass(createOutlineKernels());
   manager.addNestedPass<drt::EntryOp>(createReadInPlace());
   manager.addPass(createInsertCopies());

@@ -125,12 +125,6 @@ Value writeBody(ThreadWriter &w, linalg::GenericOp op, Value argument, Value res
   return mapping.lookup(result);
 }
 
-Value sumOfWarp(ThreadWriter &w, Value value) {
-  for (int32_t mask = kLanes / 2; mask > 0; mask /= 2)
-    value = arith::AddFOp::create(w.b, value, w.fromLane(value, mask));
-  return value;
-}
-
 class Group {
 public:
   explicit Group(ArrayRef<Sum> sums) : sums(sums) {
@@ -226,7 +220,7 @@ private:
     Value sum = whole.getResult(0);
     for (Value other : whole.getResults().drop_front())
       sum = arith::AddFOp::create(w.b, sum, other);
-    sum = sumOfWarp(w, sum);
+    sum = w.sumOfWarp(sum);
     const Value ofWarps = w.addShared(kThreads / kLanes, w.b.getF32Type());
     const Value lane = w.rem(w.getThread(), kLanes);
     w.when(w.equal(lane, w.number(0)), [&] { w.store(sum, ofWarps, w.div(w.getThread(), kLanes)); });
@@ -258,7 +252,7 @@ private:
         return {arith::AddFOp::create(w.b, carried[0], w.load(parts, at))};
       });
     })[0];
-    sum = sumOfWarp(w, sum);
+    sum = w.sumOfWarp(sum);
     w.when(w.both(w.equal(lane, w.number(0)), w.less(tensor, w.number(static_cast<int64_t>(sums.size())))), [&] {
       linalg::GenericOp finish = sums[0].finish;
       const Value made = finish ? writeBody(w, finish, sum, finish.getBody()->getTerminator()->getOperand(0)) : sum;

@@ -6,6 +6,7 @@
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/Hoist.h"
 #include "passes/lower/gpu/RowForm.h"

@@ -111,9 +111,16 @@ ThreadWriter::Values ThreadWriter::loadVector(Value buffer, Value at, int64_t co
   return elements;
 }
 
+constexpr int32_t kLanesOfWarp = 32;
+
 Value ThreadWriter::fromLane(Value value, int32_t mask) {
-  constexpr int32_t kLanesOfWarp = 32;
   return gpu::ShuffleOp::create(b, value, mask, kLanesOfWarp, gpu::ShuffleMode::XOR).getShuffleResult();
+}
+
+Value ThreadWriter::sumOfWarp(Value value) {
+  for (int32_t mask = kLanesOfWarp / 2; mask > 0; mask /= 2)
+    value = arith::AddFOp::create(b, value, fromLane(value, mask));
+  return value;
 }
 
 ThreadWriter::Values ThreadWriter::findEntry(Value at, ArrayRef<int64_t> begins, TypeRange types,

@@ -76,6 +76,8 @@ public:
   Values loadVector(Value buffer, Value at, int64_t count);
   /// The value that the lane has whose number differs in the bits of `mask`.
   Value fromLane(Value value, int32_t mask);
+  /// Of what all lanes have, for each of them.
+  Value sumOfWarp(Value value);
 
   /// What `write` gives for the entry of a table that `at` is in: entry i is from begins[i] on. Found by halves, so
   /// that all entries are in the code.
