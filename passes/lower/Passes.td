@@ -812,7 +812,7 @@ def GroupRowSums : Pass<"drt-group-row-sums", "::mlir::ModuleOp"> {
   let description = [{
     For GPUs, behind `drt-fuse-rows`. The sums of columns that a kernel of rows makes are of its blocks, and their sum is a launch of some microseconds behind each. They wait for the
     first operation that reads one of them, a bucket's exchange or the norm of all gradients, and all that wait are one launch in front of it, a warp a row; fewer than four
-    sums are left alone, and what is summed is at most 64 MiB.
+    sums are left alone, and what is summed is at most 128 MiB.
 
     ```mlir
     %s0 = linalg.generic ... ["parallel", "reduction"] ins(%parts0 : tensor<1024x256xf32>) ... -> tensor<1024xf32>

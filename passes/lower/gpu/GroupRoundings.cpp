@@ -27,7 +27,7 @@ namespace distc {
 namespace {
 
 /// Fewer are left alone. More are several launches: a kernel's arguments have 4 KiB, two for each tensor.
-constexpr size_t kFewestRoundings = 8, kMostRoundings = 200;
+constexpr size_t kFewestRoundings = 8, kMostRoundings = 250;
 /// Elements that a thread rounds at once, and how often.
 constexpr int64_t kRounded = 8, kRoundsOfBlock = 4, kRoundedByBlock = kThreads * kRounded * kRoundsOfBlock;
 

@@ -31,9 +31,9 @@ constexpr int64_t kLanes = 32;
 /// Of a row that a warp adds up, and of a tensor that takes no longer than its launch.
 constexpr int64_t kMostColumns = 1024, kMostElements = 1 << 20;
 /// Sums; fewer are left alone. More are several launches: a kernel's arguments have 4 KiB, two for each.
-constexpr size_t kFewest = 4, kMost = 200;
+constexpr size_t kFewest = 4, kMost = 250;
 /// What is summed stays in memory until all are.
-constexpr int64_t kMostBytes = 1 << 26;
+constexpr int64_t kMostBytes = 1 << 27;
 
 /// Whether each result is the sum, from zero, of the rows of one float32 input.
 bool sumsRows(linalg::GenericOp op) {

@@ -455,14 +455,34 @@ private:
     Value cast = castTo(builder, value.getLoc(), value, narrow);
     narrowOf[value] = cast;
     casts.insert(cast.getDefiningOp());
-    if (isGiven(def))
-      return cast;
-    auto readsElements = [&](OpOperand &use) {
-      return isa<linalg::LinalgOp>(use.getOwner()) && use.getOwner() != cast.getDefiningOp();
-    };
-    if (llvm::any_of(value.getUses(), readsElements))
-      value.replaceUsesWithIf(widen(builder, cast), readsElements);
+    if (!isGiven(def))
+      readRounded(value, cast);
     return cast;
+  }
+
+  /// Element-wise work and sums take what was rounded, in whatever shape they read it.
+  void readRounded(Value value, Value rounded) {
+    auto readsElements = [&](OpOperand &use) {
+      return isa<linalg::LinalgOp>(use.getOwner()) && use.getOwner() != rounded.getDefiningOp();
+    };
+    for (Operation *user : llvm::make_early_inc_range(value.getUsers())) {
+      if (!isReshape(user) || !isReadByElements(user->getResult(0)) || narrowOf.lookup(user->getResult(0)))
+        continue;
+      const Value reshaped = reshapeLike(user, rounded);
+      narrowOf[user->getResult(0)] = reshaped;
+      readRounded(user->getResult(0), reshaped);
+    }
+    if (!llvm::any_of(value.getUses(), readsElements))
+      return;
+    OpBuilder builder(value.getContext());
+    builder.setInsertionPointAfterValue(rounded);
+    value.replaceUsesWithIf(widen(builder, rounded), readsElements);
+  }
+
+  static bool isReadByElements(Value value) {
+    return llvm::any_of(value.getUsers(), [](Operation *user) {
+      return isa<linalg::LinalgOp>(user) || (isReshape(user) && isReadByElements(user->getResult(0)));
+    });
   }
 
   /// A product whose result is nowhere needed as float32 rounds it itself, with what is added in its epilogue.
