@@ -10,6 +10,7 @@
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/Hoist.h"
 #include "passes/lower/gpu/RowForm.h"
+#include "passes/lower/kernels/MemoryWrites.h"
 #include "passes/lower/kernels/Reshapes.h"
 #include "passes/lower/plan/Addresses.h"
 #include "passes/lower/plan/WorkEstimate.h"
@@ -68,7 +69,7 @@ struct Group {
 
 class Groups {
 public:
-  explicit Groups(Block &block) {
+  explicit Groups(Block &block) : writes(block) {
     for (auto op : block.getOps<linalg::GenericOp>())
       if (Group *group = find(op))
         group->add(op);
@@ -89,7 +90,7 @@ private:
     return number ? &groups[number.getInt()] : nullptr;
   }
 
-  /// Whether it is rows made of rows that are in memory, and stay what they are: no variables.
+  /// Whether it is rows made of what is in memory anyway.
   bool isRepeatable(linalg::GenericOp op, Group &group) {
     if (op->getNumResults() != 1 || !group.hasRows(op.getResult(0)) || group.form->getKind(op) != RowForm::Kind::Map ||
         countInstructions(op.getRegion()) > kMostInstructions)
@@ -98,8 +99,7 @@ private:
       Operation *maker = getReshaped(used).getDefiningOp();
       if (llvm::is_contained(op.getDpsInits(), used) || !isa<RankedTensorType>(used.getType()))
         return true;
-      return llvm::is_contained(op.getDpsInputs(), used) && !isa_and_nonnull<drt::ReadOp>(maker) &&
-             !(maker && find(maker) == &group);
+      return !maker || find(maker) != &group;
     });
   }
 
@@ -129,13 +129,13 @@ private:
       return;
     int64_t saved = countBytes(op.getResult(0)); // written
     for (auto &[group, uses] : readers) {
-      if (!canRepeat(op, *group))
+      if (!canRepeat(op, *group, uses.back()->getOwner()))
         return;
       saved += countBytes(op.getResult(0)); // read
       const llvm::SetVector<Value> known = group->getRows();
-      for (Value input : op.getDpsInputs())
-        if (!known.contains(getReshaped(input)))
-          saved -= countBytes(input);
+      for (Value read : getReads(op))
+        if (!known.contains(getReshaped(read)))
+          saved -= countRead(op, read);
     }
     if (saved <= 0 || countKept(op, readers) > countBytes(op.getResult(0)))
       return;
@@ -143,9 +143,26 @@ private:
       move(op, *group, uses);
   }
 
-  /// Whether the group's threads can hold what it reads instead.
-  static bool canRepeat(linalg::GenericOp op, Group &group) {
-    if (group.form->getKind(op) != RowForm::Kind::Map)
+  /// Tensors that it reads, also by index.
+  static llvm::SetVector<Value> getReads(linalg::GenericOp op) {
+    llvm::SetVector<Value> reads = getUsed(op);
+    reads.remove_if([&](Value used) {
+      return llvm::is_contained(op.getDpsInits(), used) || !isa<RankedTensorType>(used.getType());
+    });
+    return reads;
+  }
+  /// Bytes: of what it takes elements from by index, one for each of its own at most.
+  static int64_t countRead(linalg::GenericOp op, Value read) {
+    const int64_t all = countBytes(read);
+    if (llvm::is_contained(op.getDpsInputs(), read))
+      return all;
+    return std::min(all, countElements(op.getResult(0)) * getElementBytes(getElementTypeOrSelf(read)));
+  }
+
+  /// Whether it would make there what it makes here, and the group's threads can hold what they read instead.
+  bool canRepeat(linalg::GenericOp op, Group &group, Operation *reader) const {
+    if (group.form->getKind(op) != RowForm::Kind::Map ||
+        !llvm::all_of(getReads(op), [&](Value read) { return writes.isUnchanged(read, op, reader); }))
       return false;
     llvm::SetVector<Value> rows = group.getRows();
     for (Value input : op.getDpsInputs())
@@ -158,10 +175,17 @@ private:
   /// Bytes that have to be kept longer than they are now.
   static int64_t countKept(linalg::GenericOp op, Readers &readers) {
     int64_t bytes = 0;
-    for (Value input : op.getDpsInputs())
-      if (llvm::any_of(readers, [&](auto &reader) { return !isReadFrom(getReshaped(input), reader.first->ops[0]); }))
-        bytes += countBytes(input);
+    for (Value read : getReads(op))
+      if (const Value kept = getStorage(read);
+          !isGiven(kept.getDefiningOp()) &&
+          llvm::any_of(readers, [&](auto &reader) { return !isReadFrom(kept, reader.first->ops[0]); }))
+        bytes += countBytes(kept);
     return bytes;
+  }
+
+  /// A variable, a feed or a constant: there for as long as it is what it is.
+  static bool isGiven(Operation *maker) {
+    return !maker || isa<drt::ReadOp, drt::FeedOp>(maker) || maker->hasTrait<OpTrait::ConstantLike>();
   }
 
   /// Whether the value is read by the operation or one behind it.
@@ -194,6 +218,7 @@ private:
   }
 
   llvm::MapVector<int64_t, Group> groups;
+  MemoryWrites writes;
 };
 
 } // namespace

@@ -59,6 +59,7 @@ WorkEstimate::Kernel WorkEstimate::getKernel(Operation *op) {
   if (!isNew)
     return counted;
   counted.passes.resize(kernel.getNumArguments());
+  counted.taken.resize(kernel.getNumArguments());
   auto function = dyn_cast<drt::KernelOp>(kernel.getOperation());
   FailureOr<schedule::Kernel> ofRows = failure();
   if (onDevice && function && !function.getRange())
@@ -72,6 +73,12 @@ WorkEstimate::Kernel WorkEstimate::getKernel(Operation *op) {
         points *= std::max<int64_t>(extent, 1);
       counted.points += points;
       counted.whole += points * countInstructions(structured->getRegion(0));
+      llvm::DenseSet<BlockArgument> taken; // by index: an element a point
+      structured->walk([&](memref::LoadOp load) {
+        BlockArgument argument = findArgument(load.getMemRef());
+        if (argument && argument.getOwner()->getParentOp() == kernel && taken.insert(argument).second)
+          counted.taken[argument.getArgNumber()] += points;
+      });
       llvm::DenseSet<std::pair<Value, Attribute>> read; // one that is read twice alike is loaded once
       for (OpOperand &operand : structured->getOpOperands())
         if (BlockArgument argument = findArgument(operand.get());
@@ -104,9 +111,11 @@ void WorkEstimate::addMemory(Operation *op, const Kernel &kernel, Work &work) {
     if (isa<drt::LaunchOp>(op) && kernel.points) {
       passes = number < kernel.passes.size() ? kernel.passes[number] : 0;
       // A kernel that takes some rows of a table does not read all of it.
-      if (passes == 0)
-        passes =
-            std::min(all, kernel.points * getElementBytes(cast<RankedTensorType>(tensor.getType()).getElementType()));
+      if (passes == 0) {
+        const int64_t taken = number < kernel.taken.size() ? kernel.taken[number] : 0;
+        passes = std::min(all, (taken ? taken : kernel.points) *
+                                   getElementBytes(cast<RankedTensorType>(tensor.getType()).getElementType()));
+      }
     }
     work.bytes += passes;
     int64_t &known = distinct[getStorage(tensor)];

@@ -46,6 +46,7 @@ private:
     int64_t points = 0;                // of its loops, together
     int64_t whole = 0, ofElement = 0;  // instructions: of all loops; of a range kernel for one element
     llvm::SmallVector<int64_t> passes; // bytes of each argument that its loops go over, together
+    llvm::SmallVector<int64_t> taken;  // elements of each that they take by index
   };
   /// Of the kernel that `op` runs; nothing where it runs none.
   Kernel getKernel(mlir::Operation *op);
