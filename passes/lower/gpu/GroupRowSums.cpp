@@ -73,7 +73,7 @@ public:
       made.insert(op->getResult(0));
       return;
     }
-    if (reads(op))
+    if (reads(op) || changes(op))
       launch(op);
     auto sum = dyn_cast<linalg::GenericOp>(op);
     if (!sum || !sumsRows(sum))
@@ -97,6 +97,16 @@ private:
                      : WalkResult::advance();
         })
         .wasInterrupted();
+  }
+
+  /// Whether it reduces in place what is summed.
+  bool changes(Operation *op) {
+    return isa<drt::AllReduceStartOp>(op) && llvm::any_of(op->getOperands(), [&](Value operand) {
+             return llvm::any_of(sums, [&](linalg::GenericOp sum) {
+               return llvm::any_of(sum.getInputs(),
+                                   [&](Value input) { return getStorage(input) == getStorage(operand); });
+             });
+           });
   }
 
   /// All in front of `place`, as one.

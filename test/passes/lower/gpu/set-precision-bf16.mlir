@@ -192,3 +192,37 @@ drt.entry "moved" {
   drt.fetch %2 {join = 0 : i32, name = "padded"} : (tensor<4x2xf32>) -> ()
   drt.fetch %4 {join = 0 : i32, name = "taken"} : (tensor<4x8xf32>) -> ()
 }
+
+// A residual connection reads in another shape what a layer's product does: the rounded elements, too.
+// CHECK-LABEL: drt.entry "shapes"
+// CHECK: %[[MADE:.*]] = linalg.generic {{.*}} outs({{.*}} : tensor<2x4x8xf32>)
+// CHECK: %[[ROUNDED:.*]] = linalg.generic {{.*}} ins(%[[MADE]] : tensor<2x4x8xf32>) outs({{.*}} : tensor<2x4x8xbf16>)
+// CHECK-DAG: %[[FLAT:.*]] = tensor.collapse_shape %[[ROUNDED]] {{\[\[}}0, 1], [2]]
+// CHECK-DAG: %[[LINE:.*]] = tensor.collapse_shape %[[ROUNDED]] {{\[\[}}0, 1, 2]]
+// CHECK-DAG: %[[WIDE:.*]] = linalg.generic {{.*}} ins(%[[LINE]] : tensor<64xbf16>) outs({{.*}} : tensor<64xf32>)
+// CHECK: drt.matmul %[[FLAT]]
+// CHECK: linalg.generic {{.*}} ins(%[[WIDE]] : tensor<64xf32>)
+// CHECK: arith.negf
+drt.entry "shapes" {
+  %x = drt.feed {name = "x"} : () -> tensor<2x4x8xf32>
+  %w = drt.read @w : tensor<8x8xf32>
+  %e = tensor.empty() : tensor<2x4x8xf32>
+  %l = tensor.empty() : tensor<64xf32>
+  %0 = linalg.generic {indexing_maps = [affine_map<(a, b, c) -> (a, b, c)>, affine_map<(a, b, c) -> (a, b, c)>], iterator_types = ["parallel", "parallel", "parallel"]}
+    ins(%x : tensor<2x4x8xf32>) outs(%e : tensor<2x4x8xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %t = math.tanh %in : f32
+    linalg.yield %t : f32
+  } -> tensor<2x4x8xf32>
+  %flat = tensor.collapse_shape %0 [[0, 1], [2]] : tensor<2x4x8xf32> into tensor<8x8xf32>
+  %line = tensor.collapse_shape %0 [[0, 1, 2]] : tensor<2x4x8xf32> into tensor<64xf32>
+  %1 = drt.matmul %flat, %w : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+  %2 = linalg.generic {indexing_maps = [affine_map<(a) -> (a)>, affine_map<(a) -> (a)>], iterator_types = ["parallel"]}
+    ins(%line : tensor<64xf32>) outs(%l : tensor<64xf32>) {
+  ^bb0(%in: f32, %out: f32):
+    %n = arith.negf %in : f32
+    linalg.yield %n : f32
+  } -> tensor<64xf32>
+  drt.fetch %1 {name = "y", join = 0 : i32} : (tensor<8x8xf32>) -> ()
+  drt.fetch %2 {name = "z", join = 0 : i32} : (tensor<64xf32>) -> ()
+}
