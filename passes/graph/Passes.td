@@ -12,7 +12,8 @@ def ReadReferences : Pass<"dfg-read-references", "::mlir::ModuleOp"> {
   let summary = "Reads a reference variable where its value is used";
   let description = [{
     What TensorFlow reads of a reference variable is its memory: a node that runs behind an update (by control edges or its operands) sees the
-    new value, whenever the read was made. Such a node is given a read of its own behind the update. Loops and
+    new value, whenever the read was made. Such a node is given a read of its own behind the update. Where the update is in a loop or a condition of version 1,
+    it waits for what its user waits for. Loops and
     branches of version 1 (Enter, Switch) that update the variable take the variable itself instead of its value: what they compute of it reads it
     then, in each iteration. A graph that is exported for one replica keeps its reads, which TensorFlow runs as it did.
   }];

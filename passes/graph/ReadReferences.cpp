@@ -23,7 +23,8 @@ class References {
 public:
   explicit References(dfg::GraphOp graph)
       : block(graph.getBody().front()), builder(graph.getContext()), edges(block),
-        late(dfg::findBehind(block, [](Operation *op) { return llvm::isa<dfg::UpdateInterface>(op); })) {}
+        late(dfg::findBehind(block,
+                             [](Operation *op) { return llvm::isa<dfg::UpdateInterface>(op) || isConditional(op); })) {}
 
   void run(const llvm::StringSet<> &references) {
     SmallVector<dfg::ReadVariableOp> reads(block.getOps<dfg::ReadVariableOp>());
@@ -47,6 +48,35 @@ private:
       auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(user);
       return opaque && opaque.getOp().starts_with("Ref") && isForwarded(opaque, 0);
     });
+  }
+
+  /// The variable that version 1's nodes of loops and conditions give on, as the first operand of the next one.
+  static dfg::VarHandleOp getEntered(Value reference) {
+    while (auto opaque = reference.getDefiningOp<dfg::OpaqueOp>()) {
+      if (!opaque.getOp().starts_with("Ref"))
+        return {};
+      reference = opaque->getOperand(0);
+    }
+    return dfg::getVariableHandle(reference);
+  }
+
+  /// Whether it does something to a variable within a loop or a condition, and so updates it, perhaps.
+  static bool isConditional(Operation *op) {
+    auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
+    if (!opaque || opaque.getOp().starts_with("Ref") || opaque->getNumOperands() == 0)
+      return false;
+    auto from = opaque->getOperand(0).getDefiningOp<dfg::OpaqueOp>();
+    return from && from.getOp().starts_with("Ref") && getEntered(from->getResult(0));
+  }
+
+  static bool updates(Operation *op, llvm::StringRef variable) {
+    if (isConditional(op))
+      return getEntered(op->getOperand(0)).getVariable() == variable;
+    auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+    return update && llvm::any_of(update.getWrittenOperands(), [&](unsigned written) {
+             auto handle = dfg::getVariableHandle(op->getOperand(written));
+             return handle && handle.getVariable() == variable;
+           });
   }
 
   /// Whether it gives a loop's iterations, or a branch, its operand as it is. What a loop's variable begins with is not
@@ -95,10 +125,8 @@ private:
     llvm::DenseSet<Operation *> seen(pending.begin(), pending.end());
     while (!pending.empty()) {
       Operation *op = pending.pop_back_val();
-      if (auto update = llvm::dyn_cast<dfg::UpdateInterface>(op))
-        for (unsigned written : update.getWrittenOperands())
-          if (auto handle = dfg::getVariableHandle(op->getOperand(written)); handle && handle.getVariable() == variable)
-            found.insert(op);
+      if (updates(op, variable))
+        found.insert(op);
       if (late.contains(op))
         for (Operation *before : edges.getBefore(op))
           if (seen.insert(before).second)
@@ -107,18 +135,33 @@ private:
     return found;
   }
 
+  /// What a read waits for that finds for a use what `update` left.
+  void addWaits(Operation *update, OpOperand &use, llvm::SetVector<llvm::StringRef> &waits) {
+    Operation *user = use.getOwner();
+    if (!isConditional(update)) {
+      waits.insert(dfg::getNodeName(update));
+      return;
+    }
+    // It may not run: what the user waits for does. What a loop or a branch takes is not read before.
+    if (!isForwarded(user, use.getOperandNumber()))
+      for (Operation *before : edges.getBefore(user))
+        if (late.contains(before) && before != use.get().getDefiningOp())
+          waits.insert(dfg::getNodeName(before));
+  }
+
   /// `value` is what `read` found behind the updates `known`: its users behind another one read again.
   void replaceLateUses(dfg::ReadVariableOp read, llvm::StringRef variable, Value value, const Updates &known) {
     for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
       Operation *user = use.getOwner();
-      Updates updates = findUpdates(user, variable);
+      Updates behind = findUpdates(user, variable);
       // An Enter waits for nothing; the loop does.
       if (dfg::getKind(user) == "Enter")
-        addUpdatesInLoop(user, variable, updates);
-      SmallVector<llvm::StringRef> others;
-      for (Operation *update : updates)
+        addUpdatesInLoop(user, variable, behind);
+      llvm::SetVector<llvm::StringRef> found;
+      for (Operation *update : behind)
         if (!known.contains(update))
-          others.push_back(dfg::getNodeName(update));
+          addWaits(update, use, found);
+      SmallVector<llvm::StringRef> others = found.takeVector();
       if (!others.empty()) {
         llvm::sort(others);
         builder.setInsertionPoint(user);
@@ -129,7 +172,7 @@ private:
       }
       // Its result is the variable's memory as well.
       if (auto identity = llvm::dyn_cast<dfg::IdentityOp>(user))
-        replaceLateUses(read, variable, identity.getResult(), updates);
+        replaceLateUses(read, variable, identity.getResult(), behind);
     }
   }
 

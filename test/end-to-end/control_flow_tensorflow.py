@@ -739,6 +739,23 @@ def condition_that_reads_behind_its_update(i):
     return loss
 
 
+@case(1)
+def reads_behind_conditions_that_update(i):
+    """What is read of a reference variable behind conditions that update it, in a second condition's predicate and as a value that was read in front of them."""
+    tf = i.tf
+    count, scale = (tf.get_variable(name, initializer=np.float32(1), use_resource=False, trainable=False) for name in ("count", "scale"))
+    loss = i.loss_of(tf.matmul(i.x[:, 0], i.m))
+    with tf.control_dependencies([loss]):
+        before = tf.identity(scale)
+        first = tf.cond(i.p > 0, lambda: tf.group(tf.assign_add(count, 1.0)), lambda: tf.group(tf.assign_add(scale, 0.5)))
+    with tf.control_dependencies([first]):
+        odd = tf.equal(tf.floormod(tf.identity(count), 2.0), 0.0)
+        second = tf.cond(odd, lambda: tf.group(tf.assign(scale, before * 0.7 + tf.tanh(loss))), tf.no_op)
+    with tf.control_dependencies([second]):
+        i.waited_for.append(tf.assign_add(count, before * 0.1))
+    return loss
+
+
 @case(1, 2)
 def conditions_in_conditions_that_are_waited_for(i):
     """Dynamic loss scaling: branches give nothing, so that the inner condition's result is its predicate."""

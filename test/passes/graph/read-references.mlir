@@ -110,3 +110,30 @@ dfg.graph attributes {train_op = "train"} {
   %x = dfg.opaque "Exit"(%s#0) {tf = {T = i32}} : (tensor<i32>) -> tensor<i32> loc("exit")
   dfg.group {control = ["exit"]} : () -> () loc("train")
 }
+
+// -----
+
+// What runs behind a condition that updates the variable reads it there: it waits for what its user waits for, since the update may not run. What was read
+// before is the variable's memory as well.
+// CHECK-LABEL: dfg.graph attributes {train_op = "sum"}
+// CHECK: %[[W:.*]] = dfg.var_handle @w
+// CHECK: %[[NEW:.*]] = dfg.read_variable %[[W]] {control = ["merge"]} {{.*}} loc("behind/w")
+// CHECK: dfg.identity %[[NEW]] {control = ["merge"]} {{.*}} loc("behind")
+// CHECK: %[[AGAIN:.*]] = dfg.read_variable %[[W]] {control = ["merge"]} {{.*}} loc("sum/w")
+// CHECK: dfg.add_v2 %[[AGAIN]], %{{.*}} loc("sum")
+dfg.variable @w : tensor<f32> {kind = "ref"}
+dfg.graph attributes {train_op = "sum"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("one")
+  %read = dfg.read_variable %w {implicit} : (!dfg.ref<tensor<f32>>) -> tensor<f32>
+  %old = dfg.identity %read : (tensor<f32>) -> tensor<f32> loc("old")
+  %s:2 = dfg.opaque "Switch"(%one, %p) {tf = {T = f32}} : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch")
+  %v:2 = dfg.opaque "RefSwitch"(%w, %p) {tf = {T = f32}} : (!dfg.ref<tensor<f32>>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("variable")
+  %u = dfg.opaque "AssignAdd"(%v#1, %s#1) {tf = {T = f32}} : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("update")
+  %t = dfg.identity %s#1 {control = ["update"]} : (tensor<f32>) -> tensor<f32> loc("taken")
+  %m:2 = dfg.opaque "Merge"(%s#0, %t) {tf = {N = 2 : i64, T = f32}} : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge")
+  %late = dfg.read_variable %w {implicit} : (!dfg.ref<tensor<f32>>) -> tensor<f32>
+  %behind = dfg.identity %late {control = ["merge"]} : (tensor<f32>) -> tensor<f32> loc("behind")
+  %sum = dfg.add_v2 %old, %m#0 : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("sum")
+}
