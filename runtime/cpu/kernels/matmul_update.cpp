@@ -45,7 +45,8 @@ public:
       streamed = std::make_unique<StreamedUpdate>(*tileKernels(), desc, replicas, scratch);
       return;
     }
-    if (tileKernels() && rows >= leastSumRows && StreamedSum::suits(desc)) {
+    // The library is as fast with one block where it has 512 bits.
+    if (tileKernels() && (rows > blockRows || (rows >= leastSumRows && feedsByBlocks())) && StreamedSum::suits(desc)) {
       blockRows = std::max(leastSumRows, rowsOf(sumBytes, desc));
       sum = std::make_unique<StreamedSum>(*tileKernels(), desc, replicas, std::min(blockRows, rows), scratch);
     }
