@@ -44,34 +44,37 @@ private:
 
   /// Whether a loop or a condition of version 1 takes the variable itself, which it does to update it.
   bool entersItself(dfg::VarHandleOp handle) const {
-    return llvm::any_of(handle->getUsers(), [](Operation *user) {
-      auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(user);
-      return opaque && opaque.getOp().starts_with("Ref") && isForwarded(opaque, 0);
-    });
+    return llvm::any_of(handle->getUsers(),
+                        [](Operation *user) { return getForwarding(user) && isForwarded(user, 0); });
   }
 
-  /// The variable that version 1's nodes of loops and conditions give on, as the first operand of the next one.
-  static dfg::VarHandleOp getEntered(Value reference) {
-    while (auto opaque = reference.getDefiningOp<dfg::OpaqueOp>()) {
-      if (!opaque.getOp().starts_with("Ref"))
-        return {};
-      reference = opaque->getOperand(0);
+  /// The nodes of version 1's loops and conditions that give a variable on, as their first operand.
+  static dfg::OpaqueOp getForwarding(Operation *op) {
+    auto opaque = llvm::dyn_cast_if_present<dfg::OpaqueOp>(op);
+    return opaque && opaque.getOp().starts_with("Ref") ? opaque : dfg::OpaqueOp();
+  }
+
+  /// The variables, slots among them, to which it does something within a loop or a condition: it updates them,
+  /// perhaps.
+  static SmallVector<dfg::VarHandleOp> getEntered(Operation *op) {
+    SmallVector<dfg::VarHandleOp> entered;
+    if (!llvm::isa<dfg::OpaqueOp>(op) || getForwarding(op))
+      return entered;
+    for (Value reference : op->getOperands()) {
+      if (!getForwarding(reference.getDefiningOp()))
+        continue;
+      while (dfg::OpaqueOp forwarding = getForwarding(reference.getDefiningOp()))
+        reference = forwarding->getOperand(0);
+      if (dfg::VarHandleOp handle = dfg::getVariableHandle(reference))
+        entered.push_back(handle);
     }
-    return dfg::getVariableHandle(reference);
+    return entered;
   }
-
-  /// Whether it does something to a variable within a loop or a condition, and so updates it, perhaps.
-  static bool isConditional(Operation *op) {
-    auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
-    if (!opaque || opaque.getOp().starts_with("Ref") || opaque->getNumOperands() == 0)
-      return false;
-    auto from = opaque->getOperand(0).getDefiningOp<dfg::OpaqueOp>();
-    return from && from.getOp().starts_with("Ref") && getEntered(from->getResult(0));
-  }
+  static bool isConditional(Operation *op) { return !getEntered(op).empty(); }
 
   static bool updates(Operation *op, llvm::StringRef variable) {
-    if (isConditional(op))
-      return getEntered(op->getOperand(0)).getVariable() == variable;
+    if (llvm::any_of(getEntered(op), [&](dfg::VarHandleOp handle) { return handle.getVariable() == variable; }))
+      return true;
     auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
     return update && llvm::any_of(update.getWrittenOperands(), [&](unsigned written) {
              auto handle = dfg::getVariableHandle(op->getOperand(written));

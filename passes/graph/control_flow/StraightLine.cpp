@@ -309,10 +309,11 @@ SmallVector<Attribute> StraightLine::getBefore(const Node &node) {
   return before.takeVector();
 }
 
-void StraightLine::setControls(Operation *op, const Node &node) {
+void StraightLine::setControls(Operation *op, const Node &node, ArrayRef<Attribute> others) {
   llvm::SetVector<Attribute> controls(node.controls.begin(), node.controls.end());
   if (!isMemoryEffectFree(op))
     controls.insert(node.scope.before.begin(), node.scope.before.end());
+  controls.insert(others.begin(), others.end());
   if (controls.empty())
     op->removeAttr(dfg::kControlAttr);
   else
@@ -329,15 +330,13 @@ LogicalResult StraightLine::readReferences(Node &node) {
       name += "_" + std::to_string(index);
     auto read =
         dfg::ReadVariableOp::create(builder, locate(name), ref.getValueType(), operand.value, /*implicit=*/false);
-    setControls(read, node);
     // When the node runs is behind its other operands, too.
-    llvm::SetVector<Attribute> before(dfg::getControl(read).begin(), dfg::getControl(read).end());
+    SmallVector<Attribute> others;
     for (const Datum &other : node.operands)
       if (Operation *def = other.value ? other.value.getDefiningOp() : nullptr; def && ordered.contains(def))
         if (StringAttr name = dfg::getNodeNameAttr(def))
-          before.insert(name);
-    if (!before.empty())
-      read->setAttr(dfg::kControlAttr, builder.getArrayAttr(before.getArrayRef()));
+          others.push_back(name);
+    setControls(read, node, others);
     orderRead(read);
     if (failed(infer(read)))
       return failure();

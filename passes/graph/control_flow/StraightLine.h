@@ -175,8 +175,8 @@ private:
   /// What has run when a function that `node` runs begins to.
   llvm::SmallVector<mlir::Attribute> getBefore(const Node &node);
   /// `op`, which does what `node` says, waits for what that waits for; what has an effect, or sees one, also for what
-  /// is before the function's call.
-  void setControls(mlir::Operation *op, const Node &node);
+  /// is before the function's call; and for `others`.
+  void setControls(mlir::Operation *op, const Node &node, llvm::ArrayRef<mlir::Attribute> others = {});
   /// The update that a node without semantics is, whose reference came through a Switch; null where it is none.
   llvm::FailureOr<mlir::Operation *> recognizeUpdate(const Node &node);
   /// Operands that are references which came through a Switch become what the variable holds when the node runs.

@@ -137,3 +137,27 @@ dfg.graph attributes {train_op = "sum"} {
   %behind = dfg.identity %late {control = ["merge"]} : (tensor<f32>) -> tensor<f32> loc("behind")
   %sum = dfg.add_v2 %old, %m#0 : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("sum")
 }
+
+// -----
+
+// A slot of an update in a condition is one of the variables that it writes.
+// CHECK-LABEL: dfg.graph attributes {train_op = "behind"}
+// CHECK: %[[SLOT:.*]] = dfg.var_handle @slot
+// CHECK: %[[NEW:.*]] = dfg.read_variable %[[SLOT]] {control = ["merge"]} {{.*}} loc("behind/slot")
+// CHECK: dfg.identity %[[NEW]] {control = ["merge"]} {{.*}} loc("behind")
+dfg.variable @w : tensor<f32> {kind = "ref"}
+dfg.variable @slot : tensor<f32> {kind = "ref"}
+dfg.graph attributes {train_op = "behind"} {
+  %w = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+  %slot = dfg.var_handle @slot : !dfg.ref<tensor<f32>> loc("slot")
+  %p = dfg.placeholder : () -> tensor<i1> loc("p")
+  %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("one")
+  %s:2 = dfg.opaque "Switch"(%one, %p) {tf = {T = f32}} : (tensor<f32>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("switch")
+  %v:2 = dfg.opaque "RefSwitch"(%w, %p) {tf = {T = f32}} : (!dfg.ref<tensor<f32>>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("variable")
+  %a:2 = dfg.opaque "RefSwitch"(%slot, %p) {tf = {T = f32}} : (!dfg.ref<tensor<f32>>, tensor<i1>) -> (tensor<f32>, tensor<f32>) loc("accumulator")
+  %u = dfg.opaque "ApplyMomentum"(%v#1, %a#1, %s#1, %s#1, %s#1) {tf = {T = f32}} : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<f32> loc("update")
+  %t = dfg.identity %s#1 {control = ["update"]} : (tensor<f32>) -> tensor<f32> loc("taken")
+  %m:2 = dfg.opaque "Merge"(%s#0, %t) {tf = {N = 2 : i64, T = f32}} : (tensor<f32>, tensor<f32>) -> (tensor<f32>, tensor<i32>) loc("merge")
+  %late = dfg.read_variable %slot {implicit} : (!dfg.ref<tensor<f32>>) -> tensor<f32>
+  %behind = dfg.identity %late {control = ["merge"]} : (tensor<f32>) -> tensor<f32> loc("behind")
+}
