@@ -8,7 +8,6 @@
 #include "cpu/kernels/direct_conv2d.h"
 
 #include <algorithm>
-#include <cstring>
 
 using namespace drt;
 
@@ -39,23 +38,6 @@ int64_t rowsOfBlock(const drt_conv2d_desc &d, const TileKernels &kernels) {
   const int64_t blocks = (all + most - 1) / most;
   // Whole groups of rows.
   return roundUp((all + blocks - 1) / blocks, kernels.rows);
-}
-
-// `width` elements of each of `count` pixels, `pitch` apart, to places that are `apart` apart. Null: zeros.
-void copyPixels(const float *from, int64_t pitch, int64_t count, int64_t width, float *to, int64_t apart) {
-  if (!from) {
-    for (int64_t pixel = 0; pixel < count; ++pixel, to += apart)
-      std::fill_n(to, width, 0.0f);
-    return;
-  }
-  if (width == 6) { // a whole tile's rows, without a loop or a call for each pixel
-    for (int64_t pixel = 0; pixel < count; ++pixel, from += pitch, to += apart)
-      std::memcpy(to, from, 6 * sizeof(float));
-    return;
-  }
-  for (int64_t pixel = 0; pixel < count; ++pixel, from += pitch, to += apart)
-    for (int64_t i = 0; i < width; ++i)
-      to[i] = from[i];
 }
 } // namespace
 
@@ -91,15 +73,17 @@ void FilterGradient::packRows(const float *input, int64_t first, int64_t count, 
         inside = std::clamp((-leftColumn + desc.stride_w - 1) / desc.stride_w, begin, end);
         outside = std::clamp((desc.w - 1 - leftColumn + desc.stride_w) / desc.stride_w, inside, end);
       }
-      auto copy = [&](const float *from, int64_t pixels) {
-        copyPixels(from, desc.stride_w * desc.c, pixels, width, place, count);
-        place += pixels * count;
+      auto clear = [&](int64_t pixels) {
+        for (; pixels > 0; --pixels, place += count)
+          std::fill_n(place, width, 0.0f);
       };
-      copy(nullptr, inside - begin);
-      if (inside < outside)
-        copy(input + ((image * desc.h + y) * desc.w + inside * desc.stride_w + leftColumn) * desc.c + channel,
-             outside - inside);
-      copy(nullptr, end - outside);
+      clear(inside - begin);
+      if (inside < outside) {
+        copyRuns(input + ((image * desc.h + y) * desc.w + inside * desc.stride_w + leftColumn) * desc.c + channel,
+                 desc.stride_w * desc.c, outside - inside, width, place, count);
+        place += (outside - inside) * count;
+      }
+      clear(end - outside);
       at += end - begin;
     }
     row += width;

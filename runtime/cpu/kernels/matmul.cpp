@@ -77,7 +77,12 @@ GemmShape gemmShape(const drt_matmul_desc &desc, int64_t columns, bool accumulat
       desc.n, accumulate};
 }
 
-Method chooseMethod(const drt_matmul_desc &desc) {
+// `desc`: of the whole product, what is computed here.
+Method chooseMethod(const drt_matmul_desc &whole, const drt_matmul_desc &desc) {
+  if (suitsSum(whole, desc.m))
+    return Method::Sum;
+  if (suitsStreamed(desc))
+    return Method::Streamed;
   if (desc.dtype != DRT_F32 || desc.m == 0 || desc.n == 0 || desc.k == 0)
     return Method::Plain;
   if (desc.m * desc.n * desc.k <= tinyProduct && desc.batch == 1)
@@ -116,10 +121,7 @@ drt_matmul_desc partOf(drt_matmul_desc desc, Range parts) {
 class MatmulSite : public Prepared {
 public:
   MatmulSite(const drt_matmul_desc &given, Range parts, Scratch &scratch)
-      : whole(normalized(given)), desc(partOf(whole, parts)), parts(parts),
-        method(suitsSum(whole, desc.m) ? Method::Sum
-               : suitsStreamed(desc)   ? Method::Streamed
-                                       : chooseMethod(desc)) {
+      : whole(normalized(given)), desc(partOf(whole, parts)), parts(parts), method(chooseMethod(whole, desc)) {
     if (method == Method::Streamed)
       streamed = std::make_unique<StreamedMatmul>(*tileKernels(), desc, 1, 0, desc.n, scratch);
     if (method == Method::Sum) {
@@ -260,7 +262,7 @@ MatmulParts drt::matmulParts(const drt_matmul_desc &given) {
   if (desc.batch > 1)
     return {desc.batch, grainOf(desc.m * desc.n * desc.k)};
   // The library's primitive takes a left operand that lies dense.
-  if (desc.transpose_a && (isHalf(desc.dtype) || chooseMethod(desc) == Method::Primitive))
+  if (desc.transpose_a && (isHalf(desc.dtype) || chooseMethod(desc, desc) == Method::Primitive))
     return {desc.m, desc.m};
   return {desc.m, grainOf(desc.n * desc.k)};
 }

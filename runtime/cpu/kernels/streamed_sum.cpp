@@ -19,23 +19,32 @@ constexpr int64_t blockSteps = 192, chunkColumns = 256;
 
 size_t floats(int64_t count) { return static_cast<size_t>(count) * sizeof(float); }
 
+// The steps of each of as few blocks as there can be.
+int64_t equalBlocks(int64_t steps) {
+  const int64_t blocks = (steps + blockSteps - 1) / blockSteps;
+  return (steps + blocks - 1) / blocks;
+}
+
 int64_t chunkElements(int64_t n, int64_t steps, const TileKernels &kernels) {
   return roundUp(std::min(n, chunkColumns), kernels.columns) * std::min(steps, blockSteps);
 }
 
-float *copyRows(const float *from, int64_t pitch, int64_t rows, int64_t count, float *to) {
-  for (int64_t row = 0; row < rows; ++row, from += pitch)
-    for (int64_t i = 0; i < count; ++i)
-      *to++ = from[i];
-  return to;
-}
-// Of a whole tile, without a loop or a call for each row.
-template <int count> float *copyRows(const float *from, int64_t pitch, int64_t rows, float *to) {
-  for (int64_t row = 0; row < rows; ++row, from += pitch, to += count)
-    std::memcpy(to, from, count * sizeof(float));
-  return to;
+// Of a whole tile's rows, without a loop or a call for each run.
+template <int length> void copyRuns(const float *from, int64_t pitch, int64_t runs, float *to, int64_t apart) {
+  for (int64_t run = 0; run < runs; ++run, from += pitch, to += apart)
+    std::memcpy(to, from, length * sizeof(float));
 }
 } // namespace
+
+void drt::copyRuns(const float *from, int64_t pitch, int64_t runs, int64_t length, float *to, int64_t apart) {
+  if (length == 12)
+    return ::copyRuns<12>(from, pitch, runs, to, apart);
+  if (length == 6)
+    return ::copyRuns<6>(from, pitch, runs, to, apart);
+  for (int64_t run = 0; run < runs; ++run, from += pitch, to += apart)
+    for (int64_t i = 0; i < length; ++i)
+      to[i] = from[i];
+}
 
 // The steps [step, step + depth) as runs of single terms' own.
 template <class Visit> void StreamedSum::forEachTerm(int64_t step, int64_t depth, Visit visit) const {
@@ -52,7 +61,7 @@ bool StreamedSum::suits(const drt_matmul_desc &desc) {
 
 StreamedSum::StreamedSum(const TileKernels &kernels, const drt_matmul_desc &desc, int64_t terms, int64_t maxRows,
                          Scratch &scratch)
-    : kernels(kernels), m(desc.m), n(desc.n), k(desc.k), steps(desc.k * terms),
+    : kernels(kernels), m(desc.m), n(desc.n), k(desc.k), steps(desc.k * terms), depthOfBlock(equalBlocks(steps)),
       left(scratch, floats(maxRows * std::min(steps, blockSteps))),
       right(scratch, floats(2 * chunkElements(n, steps, kernels))),
       product(scratch, floats(roundUp(n, kernels.columns) * maxRows)) {}
@@ -83,29 +92,23 @@ void StreamedSum::unpack(int64_t rows, float scale, float *c) const {
                      [=](float x) { return scale * x; });
 }
 
-int64_t StreamedSum::longestBlock() const {
-  const int64_t blocks = (steps + blockSteps - 1) / blockSteps;
-  return (steps + blocks - 1) / blocks;
-}
-
 // The first chunk of the right operand, which nothing hides.
 void StreamedSum::begin(const void *const *b) {
   now = right.as<float>(), next = now + chunkElements(n, steps, kernels);
-  Packing start = packingRight(b, 0, std::min(longestBlock(), steps), 0, now);
+  Packing start = packingRight(b, 0, depthAt(0), 0, now);
   kernels.finish(start);
 }
 
 // The block of steps from `step` on of the packed left rows, a group for each tile, is added to the product.
-void StreamedSum::multiply(const void *const *b, int64_t rows, int64_t step, int64_t longest) {
+void StreamedSum::multiply(const void *const *b, int64_t rows, int64_t step) {
   const int64_t width = kernels.columns;
-  auto depthAt = [&](int64_t step) { return std::min(longest, steps - step); };
   const int64_t depth = depthAt(step);
   float *to = product.as<float>();
   for (int64_t chunk = 0; chunk < n; chunk += chunkColumns) {
     const int64_t columns = std::min(chunkColumns, n - chunk), whole = columns / width * width;
     // What is packed while these are multiplied.
     const bool last = chunk + chunkColumns >= n;
-    Packing errand = last ? packingRight(b, step + longest, depthAt(step + longest), 0, next)
+    Packing errand = last ? packingRight(b, step + depthOfBlock, depthAt(step + depthOfBlock), 0, next)
                           : packingRight(b, step, depth, chunk + chunkColumns, next);
     if (whole < columns)
       packLastPanel(b, step, depth, chunk + whole, now + whole * depth);
@@ -129,9 +132,8 @@ void StreamedSum::run(const void *const *a, const void *const *b, Range rows, fl
       [&](int64_t first, int64_t count, int64_t step, int64_t depth, float *to) {
         forEachTerm(step, depth, [&](int64_t term, int64_t own, int64_t length) {
           const float *from = static_cast<const float *>(a[term]) + own * m + first;
-          to = count == 12  ? copyRows<12>(from, m, length, to)
-               : count == 6 ? copyRows<6>(from, m, length, to)
-                            : copyRows(from, m, length, count, to);
+          copyRuns(from, m, length, count, to, count);
+          to += length * count;
         });
       },
       b, rows, scale, c);

@@ -35,32 +35,34 @@ public:
 
 private:
   template <class Visit> void forEachTerm(int64_t step, int64_t depth, Visit visit) const;
-  int64_t longestBlock() const;
   void begin(const void *const *b);
-  void multiply(const void *const *b, int64_t rows, int64_t step, int64_t longest);
+  void multiply(const void *const *b, int64_t rows, int64_t step);
+  int64_t depthAt(int64_t step) const { return std::min(depthOfBlock, steps - step); }
   Packing packingRight(const void *const *b, int64_t step, int64_t depth, int64_t column, float *to) const;
   void packLastPanel(const void *const *b, int64_t step, int64_t depth, int64_t column, float *to) const;
   void unpack(int64_t rows, float scale, float *c) const;
 
   const TileKernels &kernels;
-  int64_t m, n, k, steps;
+  int64_t m, n, k, steps, depthOfBlock; // of equal blocks but for the last one
   Buffer left, right, product; // of the product each tile lies dense, those of a panel of columns behind each other
   float *now = nullptr, *next = nullptr; // chunks of the right operand
 };
 
+/// `length` elements of each of `runs` runs, `pitch` apart, to places that are `apart` apart.
+void copyRuns(const float *from, int64_t pitch, int64_t runs, int64_t length, float *to, int64_t apart);
+
 template <class PackRows>
 void StreamedSum::runPacked(PackRows packRows, const void *const *b, Range rows, float scale, float *c) {
   begin(b);
-  const int64_t longest = longestBlock();
-  for (int64_t step = 0; step < steps; step += longest) {
-    const int64_t depth = std::min(longest, steps - step);
+  for (int64_t step = 0; step < steps; step += depthOfBlock) {
+    const int64_t depth = depthAt(step);
     float *to = left.as<float>();
     for (int64_t first = rows.begin; first < rows.end; first += kernels.rows) {
       const int64_t count = std::min<int64_t>(kernels.rows, rows.end - first);
       packRows(first, count, step, depth, to);
       to += count * depth;
     }
-    multiply(b, rows.size(), step, longest);
+    multiply(b, rows.size(), step);
   }
   unpack(rows.size(), scale, c);
 }
