@@ -82,6 +82,8 @@ std::optional<int32_t> getFilterLayout(mlir::Operation *op);
 
 /// The module's program, null before `drt-describe-program`.
 ProgramOp findProgram(mlir::ModuleOp module);
+/// Cores that compute a replica's step; 1 where no program says it.
+int64_t getCores(mlir::ModuleOp module);
 /// The module's program; without one it fails with a diagnostic at `user` that says which pass makes it.
 llvm::FailureOr<ProgramOp> getProgram(mlir::Operation *user);
 /// The same of a program whose memory is planned: `arena_bytes` is there.

@@ -93,6 +93,11 @@ ProgramOp findProgram(ModuleOp module) {
   return programs.empty() ? ProgramOp() : *programs.begin();
 }
 
+int64_t getCores(ModuleOp module) {
+  ProgramOp program = findProgram(module);
+  return program ? program.getCores().value_or(1) : 1;
+}
+
 FailureOr<ProgramOp> getProgram(Operation *user) {
   auto module = llvm::dyn_cast<ModuleOp>(user);
   if (ProgramOp program = findProgram(module ? module : user->getParentOfType<ModuleOp>()))

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, must, need_emulated_gpu, need_tensorflow, need_tools, trained, write_graph
+from support import DISTC, Checks, Folder, must, need_emulated_tensorflow, trained, write_graph
 
 # Name: batch, queries, keys, heads, size of a head, mask; attentions and their gradients in the step, attentions in the evaluation.
 CASES = {
@@ -108,11 +108,7 @@ def check(tf, flags, replicas, batch, queries, keys, heads, size, mask, in_step,
 
 
 def main():
-    tf, _ = need_tensorflow()
-    tf.disable_eager_execution()
-    tf.enable_resource_variables()
-    need_tools(DISTC)
-    need_emulated_gpu()
+    tf = need_emulated_tensorflow()
     checks = Checks()
     wanted = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     for number, (name, case) in enumerate(CASES.items()):

@@ -7,7 +7,7 @@ import re
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, must, need_emulated_gpu, need_tensorflow, need_tools, trained, write_graph
+from support import DISTC, Checks, Folder, must, need_emulated_tensorflow, trained, write_graph
 
 # A block adds up 16,384 elements, a thread four at a time.
 SIZES = [[1], [3], [7, 5], [4096, 4], [16385], [16383], [129, 300], [2, 3, 11], [50000], [64], [5, 1, 1]]
@@ -91,11 +91,7 @@ def check_roundings(tf, replicas):
 
 
 def main():
-    tf, _ = need_tensorflow()
-    tf.disable_eager_execution()
-    tf.enable_resource_variables()
-    need_tools(DISTC)
-    need_emulated_gpu()
+    tf = need_emulated_tensorflow()
     checks = Checks()
     checks.check("clipped", check, tf, 0.25, 2)
     checks.check("not clipped", check, tf, 1e6, 4)

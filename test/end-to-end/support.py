@@ -50,6 +50,16 @@ def need_emulated_gpu():
         skip("the runtime for GPUs is not built: needs the headers of CUDA, cuDNN and NCCL (CUDA_HOME)")
 
 
+def need_emulated_tensorflow():
+    """TensorFlow's compat.v1, for graphs of resource variables that are compared with the emulated GPU; or skips."""
+    tf, _ = need_tensorflow()
+    tf.disable_eager_execution()
+    tf.enable_resource_variables()
+    need_tools(DISTC)
+    need_emulated_gpu()
+    return tf
+
+
 def need_tensorflow():
     """TensorFlow's compat.v1 and the module, or skips."""
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")

@@ -8,7 +8,7 @@ import sys
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, must, need_emulated_gpu, need_tensorflow, need_tools, trained, write_graph
+from support import DISTC, Checks, Folder, must, need_emulated_tensorflow, trained, write_graph
 
 BATCH, TOKENS, PREDICTED, WIDTH, HEADS, INNER, LAYERS, VOCABULARY, STEPS = 8, 128, 32, 128, 2, 256, 2, 21000, 2
 # Name: precision, devices, strategy; how far apart variables may be, of what they have changed by.
@@ -117,11 +117,7 @@ def check(reference, precision, devices, strategy, most):
 
 
 def main():
-    tf, _ = need_tensorflow()
-    tf.disable_eager_execution()
-    tf.enable_resource_variables()
-    need_tools(DISTC)
-    need_emulated_gpu()
+    tf = need_emulated_tensorflow()
     checks = Checks()
     wanted = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     with Folder() as folder:

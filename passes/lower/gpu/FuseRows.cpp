@@ -49,16 +49,12 @@ struct RowGroup {
   bool hasReduction() const {
     return llvm::any_of(ops, [](linalg::GenericOp op) { return op.getNumReductionLoops() > 0; });
   }
-  bool hasRows(Value value) const {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    return type && type.getNumElements() == form.rows * form.columns;
-  }
   /// What it reads of whole rows. What it makes and does not read is written where it is computed, and held nowhere.
   SetVector<Value> getReadRows() {
     SetVector<Value> rows;
     for (linalg::GenericOp op : ops)
       for (OpOperand *input : op.getDpsInputOperands())
-        if (hasRows(input->get()) && form.isOwnRow(*input))
+        if (form.hasRows(input->get()) && form.isOwnRow(*input))
           rows.insert(getReshaped(input->get()));
     return rows;
   }
@@ -67,7 +63,7 @@ struct RowGroup {
     SetVector<Value> rows = getReadRows();
     for (linalg::GenericOp op : ops)
       for (Value result : op->getResults())
-        if (hasRows(result))
+        if (form.hasRows(result))
           rows.insert(result);
     return rows;
   }
@@ -80,7 +76,7 @@ struct RowGroup {
     int64_t bytes = 0;
     for (linalg::GenericOp op : ops)
       for (Value result : op->getResults())
-        if (hasRows(result) && used.contains(result))
+        if (form.hasRows(result) && used.contains(result))
           bytes += form.columns * getElementBytes(cast<RankedTensorType>(result.getType()).getElementType());
     return bytes;
   }
@@ -202,9 +198,7 @@ private:
     op->walk([&](tensor::ExtractOp) { readsByIndex = true; });
     // All lies in registers, from row to row.
     llvm::SetVector<Value> rows = group.getReadRows();
-    int64_t sums = op->getNumResults();
-    for (linalg::GenericOp other : group.ops)
-      sums += group.form.getColumnParts(other) ? other->getNumResults() : 0;
+    const int64_t sums = op->getNumResults() + group.form.countColumnSums(group.ops);
     for (OpOperand *input : op.getDpsInputOperands())
       if (isa<RankedTensorType>(input->get().getType()) && !group.form.isPerRow(input->get()) &&
           group.form.isOwnRow(*input))

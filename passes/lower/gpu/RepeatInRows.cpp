@@ -46,24 +46,14 @@ struct Group {
                      computeProduct(ArrayRef(sizes).drop_front(rowLoops))};
     }
   }
-  bool hasRows(Value value) const {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    return type && type.getNumElements() == form->rows * form->columns;
-  }
   /// Whole rows that its operations read.
   llvm::SetVector<Value> getRows() {
     llvm::SetVector<Value> rows;
     for (linalg::GenericOp op : ops)
       for (Value input : op.getDpsInputs())
-        if (hasRows(input))
+        if (form->hasRows(input))
           rows.insert(getReshaped(input));
     return rows;
-  }
-  int64_t countColumnSums() {
-    int64_t sums = 0;
-    for (linalg::GenericOp op : ops)
-      sums += form->getColumnParts(op) ? op->getNumResults() : 0;
-    return sums;
   }
 };
 
@@ -92,8 +82,8 @@ private:
 
   /// Whether it is rows made of what is in memory anyway.
   bool isRepeatable(linalg::GenericOp op, Group &group) {
-    if (op->getNumResults() != 1 || !group.hasRows(op.getResult(0)) || group.form->getKind(op) != RowForm::Kind::Map ||
-        countInstructions(op.getRegion()) > kMostInstructions)
+    if (op->getNumResults() != 1 || !group.form->hasRows(op.getResult(0)) ||
+        group.form->getKind(op) != RowForm::Kind::Map || countInstructions(op.getRegion()) > kMostInstructions)
       return false;
     return llvm::all_of(getUsed(op), [&](Value used) {
       Operation *maker = getReshaped(used).getDefiningOp();
@@ -166,10 +156,10 @@ private:
       return false;
     llvm::SetVector<Value> rows = group.getRows();
     for (Value input : op.getDpsInputs())
-      if (group.hasRows(input))
+      if (group.form->hasRows(input))
         rows.insert(getReshaped(input));
     const RowThreads threads(*group.form);
-    return threads.holds(static_cast<int64_t>(rows.size()) + group.countColumnSums(), threads.group);
+    return threads.holds(static_cast<int64_t>(rows.size()) + group.form->countColumnSums(group.ops), threads.group);
   }
 
   /// Bytes that have to be kept longer than they are now.

@@ -97,6 +97,11 @@ bool RowForm::isOwnRow(OpOperand &operand) const {
   return true;
 }
 
+bool RowForm::hasRows(Value value) const {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getNumElements() == rows * columns;
+}
+
 std::optional<int64_t> RowForm::getColumnParts(linalg::LinalgOp op) const {
   std::optional<unsigned> rowLoops = getRowLoops(op);
   if (!rowLoops || columns == 1 || op.getNumReductionLoops() == 0)
@@ -119,6 +124,13 @@ std::optional<int64_t> RowForm::getColumnParts(linalg::LinalgOp op) const {
     if (cast<ShapedType>(result.getType()).getNumElements() != parts * columns)
       return std::nullopt;
   return parts;
+}
+
+int64_t RowForm::countColumnSums(ArrayRef<linalg::GenericOp> ops) const {
+  int64_t sums = 0;
+  for (linalg::GenericOp op : ops)
+    sums += getColumnParts(op) ? op->getNumResults() : 0;
+  return sums;
 }
 
 RowThreads::RowThreads(const RowForm &form) {

@@ -33,12 +33,17 @@ struct RowForm {
   /// Whether the value has an element a row, and not a row of them.
   bool isPerRow(mlir::Value value) const;
 
+  /// Whether it has an element for each of all rows' elements.
+  bool hasRows(mlir::Value value) const;
+
   /// How many loops of the operation, the outer ones, lead from row to row.
   std::optional<unsigned> getRowLoops(mlir::linalg::LinalgOp op) const;
 
   /// Of an operation that sums columns, by parts of equally many rows that lie behind each other: the number of parts.
   /// Its results have an element for each column of each part.
   std::optional<int64_t> getColumnParts(mlir::linalg::LinalgOp op) const;
+  /// Results of `ops` that are sums of columns by parts.
+  int64_t countColumnSums(llvm::ArrayRef<mlir::linalg::GenericOp> ops) const;
 };
 
 /// How a row lies over the registers of its threads, of a warp or a part of one, or of a block. `vector` neighbours are

@@ -172,8 +172,7 @@ const SmallVector<ReassociationIndices> kWindows = {{0, 1, 2}, {3, 4, 5}};
 struct ConvolutionsToMatmuls : impl::ConvolutionsToMatmulsBase<ConvolutionsToMatmuls> {
   void runOnOperation() override {
     SmallVector<Operation *> convolutions;
-    drt::ProgramOp program = drt::findProgram(getOperation()->getParentOfType<ModuleOp>());
-    const int64_t cores = program ? program.getCores().value_or(1) : 1;
+    const int64_t cores = drt::getCores(getOperation()->getParentOfType<ModuleOp>());
     getOperation().walk([&](Operation *op) {
       if (!op->hasTrait<drt::Convolves>() || drt::getFilterLayout(op) == DRT_FILTER_OHWI ||
           !llvm::cast<RankedTensorType>(op->getResult(0).getType()).getElementType().isF32())

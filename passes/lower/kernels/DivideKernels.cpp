@@ -144,8 +144,7 @@ private:
 
 struct DivideKernels : impl::DivideKernelsBase<DivideKernels> {
   void runOnOperation() override {
-    drt::ProgramOp program = drt::findProgram(getOperation());
-    const int64_t cores = program ? program.getCores().value_or(1) : 1;
+    const int64_t cores = drt::getCores(getOperation());
     if (cores < 2)
       return;
     for (auto function : getOperation().getOps<drt::KernelOp>())
