@@ -11,6 +11,8 @@
 #ifndef DRT_CPU_KERNELS_GEMM_H
 #define DRT_CPU_KERNELS_GEMM_H
 
+#include "drt/drt.h"
+
 #include <cstdint>
 
 namespace drt {
@@ -24,6 +26,13 @@ struct GemmShape {
   int64_t lda, ldb, ldc;
   bool accumulate;
 };
+
+/// Of some rows and columns of a call site's product, whose matrices lie dense.
+inline GemmShape shapeOf(const drt_matmul_desc &desc, int64_t rows, int64_t columns) {
+  const bool transposeA = desc.transpose_a != 0, transposeB = desc.transpose_b != 0;
+  return {rows,   columns, desc.k, transposeA, transposeB, transposeA ? desc.m : desc.k, transposeB ? desc.k : desc.n,
+          desc.n, false};
+}
 
 template <class T> void gemm(const GemmShape &shape, const T *a, const T *b, T *c);
 extern template void gemm(const GemmShape &, const float *, const float *, float *);

@@ -10,6 +10,7 @@
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/scratch.h"
 #include "cpu/kernels/sgemm.h"
+#include "cpu/kernels/split_matmul.h"
 #include "cpu/kernels/streamed_matmul.h"
 #include "cpu/kernels/streamed_sum.h"
 #include "cpu/team.h"
@@ -71,13 +72,13 @@ bool suitsStreamed(const drt_matmul_desc &part) {
 
 // `columns`: of a transposed left operand, of which desc.m are taken.
 GemmShape gemmShape(const drt_matmul_desc &desc, int64_t columns, bool accumulate) {
-  bool transposeA = desc.transpose_a != 0, transposeB = desc.transpose_b != 0;
-  return {
-      desc.m, desc.n,    desc.k, transposeA, transposeB, transposeA ? columns : desc.k, transposeB ? desc.k : desc.n,
-      desc.n, accumulate};
+  GemmShape shape = shapeOf(desc, desc.m, desc.n);
+  shape.lda = shape.transposeA ? columns : shape.lda;
+  shape.accumulate = accumulate;
+  return shape;
 }
 
-// `desc`: of the whole product, what is computed here.
+// `desc`: of the whole product, what is computed here. One that matrix units suit is sgemm's in all of its parts.
 Method chooseMethod(const drt_matmul_desc &whole, const drt_matmul_desc &desc) {
   if (suitsSum(whole, desc.m))
     return Method::Sum;
@@ -89,6 +90,8 @@ Method chooseMethod(const drt_matmul_desc &whole, const drt_matmul_desc &desc) {
     return Method::Plain;
   // The primitive's vectorized tanh and logistic outweigh what sgemm gains.
   bool transcendental = desc.epilogue == DRT_EPILOGUE_TANH || desc.epilogue == DRT_EPILOGUE_SIGMOID;
+  if (!transcendental && suitsMatrixUnits(gemmShape(whole, whole.m, false)))
+    return Method::Sgemm;
   bool added = desc.accumulate && (desc.has_bias || desc.epilogue != DRT_EPILOGUE_NONE);
   if (desc.batch != 1 || added || transcendental)
     return Method::Primitive;

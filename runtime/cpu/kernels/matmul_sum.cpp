@@ -7,12 +7,14 @@
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/sgemm.h"
+#include "cpu/kernels/split_matmul.h"
 #include "cpu/kernels/streamed_sum.h"
 #include "cpu/team.h"
 
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 using namespace drt;
 
@@ -28,10 +30,12 @@ constexpr int64_t longTerm = 256;
 class SumSite : public Prepared {
 public:
   SumSite(const drt_matmul_desc &desc, int64_t terms, Range rows, Scratch &scratch)
-      : streamed(tileKernels() && terms > 1 && desc.k < longTerm && StreamedSum::suits(desc)
+      : split(desc.dtype == DRT_F32 && suitsSplitSum(shapeOf(desc, rows.size(), desc.n), terms)),
+        streamed(!split && tileKernels() && terms > 1 && desc.k < longTerm && StreamedSum::suits(desc)
                      ? std::make_unique<StreamedSum>(*tileKernels(), desc, terms, rows.size(), scratch)
                      : nullptr) {}
 
+  bool split;                            // by matrix units
   std::unique_ptr<StreamedSum> streamed; // null: product by product
 };
 
@@ -63,7 +67,13 @@ void drt::matmulSum(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &
                                std::to_string(desc.dtype));
     return std::make_unique<SumSite>(desc, terms, rows, cache.scratchOfNewSite());
   });
-  if (prepared.streamed)
+  if (prepared.split) {
+    std::vector<const void *> lefts;
+    for (int64_t term = 0; term < terms; ++term)
+      lefts.push_back(static_cast<const float *>(operands[term]) + rows.begin);
+    splitSum(shapeOf(desc, rows.size(), desc.n), 1.0f, lefts, operands + terms,
+             static_cast<float *>(c) + rows.begin * desc.n);
+  } else if (prepared.streamed)
     prepared.streamed->run(operands, operands + terms, rows, 1.0f, static_cast<float *>(c) + rows.begin * desc.n);
   else if (desc.dtype == DRT_F32)
     addProducts<float>(desc, rows, terms, operands, c);

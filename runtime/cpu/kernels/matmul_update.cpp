@@ -8,6 +8,7 @@
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/scratch.h"
 #include "cpu/kernels/sgemm.h"
+#include "cpu/kernels/split_matmul.h"
 #include "cpu/kernels/streamed_sum.h"
 #include "cpu/kernels/streamed_update.h"
 
@@ -27,6 +28,9 @@ constexpr int64_t blockBytes = 512 * 1024;
 // Of the contracted axis: a product of so many steps writes and reads its sums no more than one of more does.
 constexpr int64_t longShare = 512;
 
+// Of rows whose sums matrix units make at once: the right operand is packed for each block.
+constexpr int64_t unitsBlockBytes = 1024 * 1024;
+
 // Where there are several blocks each reads all of b, which does not stay in cache: they are larger, and b is packed
 // while what came before it is multiplied.
 constexpr int64_t sumBytes = 1024 * 1024, leastSumRows = 96;
@@ -41,6 +45,13 @@ public:
     // Whole groups of rows keep the library's kernels busy to the last one.
     if (blockRows > 16)
       blockRows -= blockRows % 16;
+    const GemmShape shape = shapeOf(desc, rows, desc.n);
+    unitsSum = desc.dtype == DRT_F32 && suitsSplitSum(shape, replicas);
+    if (desc.dtype == DRT_F32 && (unitsSum || suitsMatrixUnits(shape))) {
+      blockRows = std::max(blockRows, rowsOf(unitsBlockBytes, desc) / 32 * 32);
+      block = Buffer(scratch, static_cast<size_t>(std::min(blockRows, desc.m) * desc.n * elementBytes));
+      return;
+    }
     if (tileKernels() && StreamedUpdate::suits(desc, replicas)) {
       streamed = std::make_unique<StreamedUpdate>(*tileKernels(), desc, replicas, scratch);
       return;
@@ -66,6 +77,7 @@ public:
   Range own;                                // rows of this share
   std::unique_ptr<StreamedUpdate> streamed; // null: by blocks of rows,
   std::unique_ptr<StreamedSum> sum;         // null: by sgemm
+  bool unitsSum = false;                    // by matrix units, of all replicas at once
   Buffer block;
   bool joined = false;     // the replicas' operands, where they lie behind each other,
   Buffer joinedA, joinedB; // and where they do not: here
@@ -143,7 +155,7 @@ void update(UpdateSite &site, const drt_matmul_desc &desc, Operands<T> operands,
 
 void updateSummed(UpdateSite &site, const drt_matmul_desc &desc, ReplicatedOperand a, ReplicatedOperand b, double scale,
                   drt_range_kernel kernel, void *const *arguments) {
-  std::vector<const void *> lefts, rights;
+  std::vector<const void *> lefts, ownLefts, rights;
   for (int64_t replica = 0; replica < a.replicas; ++replica) {
     lefts.push_back(static_cast<const char *>(a.base) + replica * a.stride);
     rights.push_back(static_cast<const char *>(b.base) + replica * b.stride);
@@ -151,7 +163,15 @@ void updateSummed(UpdateSite &site, const drt_matmul_desc &desc, ReplicatedOpera
   const auto [begin, end] = site.own;
   for (int64_t row = begin; row < end; row += site.blockRows) {
     const Range rows = {row, std::min(row + site.blockRows, end)};
-    site.sum->run(lefts.data(), rights.data(), rows, static_cast<float>(scale), site.block.as<float>());
+    if (site.unitsSum) {
+      ownLefts.clear();
+      for (const void *left : lefts)
+        ownLefts.push_back(static_cast<const float *>(left) + row);
+      splitSum(shapeOf(desc, rows.size(), desc.n), static_cast<float>(scale), ownLefts, rights.data(),
+               site.block.as<float>());
+    } else {
+      site.sum->run(lefts.data(), rights.data(), rows, static_cast<float>(scale), site.block.as<float>());
+    }
     kernel(rows.begin * desc.n, rows.end * desc.n, site.block.as<float>(), arguments);
   }
 }
@@ -189,7 +209,7 @@ void drt::matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_des
   });
   if (prepared.streamed)
     updateStreamed(prepared, desc, a, b, scale, kernel, arguments, numVariables);
-  else if (prepared.sum)
+  else if (prepared.sum || prepared.unitsSum)
     updateSummed(prepared, desc, a, b, scale, kernel, arguments);
   else if (desc.dtype == DRT_F32)
     update<float>(prepared, desc, {a, b}, scale, kernel, arguments);

@@ -6,6 +6,7 @@
 #include "cpu/kernels/sgemm.h"
 #include "core/memory.h"
 #include "cpu/kernels/library_matmul.h"
+#include "cpu/kernels/split_matmul.h"
 #include "cpu/kernels/tiles.h"
 
 #include <algorithm>
@@ -78,6 +79,13 @@ static void multiplyBlocks(const GemmShape &s, float scale, const float *a, cons
 }
 
 void drt::sgemm(const GemmShape &s, float scale, const float *a, const float *b, float *c) {
+  if (!suitsMatrixUnits(s))
+    return vectorSgemm(s, scale, a, b, c);
+  const LeftOperand left = {a, c};
+  splitMatmul(s, scale, {&left, 1}, b);
+}
+
+void drt::vectorSgemm(const GemmShape &s, float scale, const float *a, const float *b, float *c) {
   if (!librarySgemm)
     return ownSgemm(s, scale, a, b, c);
   const Feed feed = chooseFeed(s);

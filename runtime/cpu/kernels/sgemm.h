@@ -45,8 +45,12 @@ Feed chooseFeed(const GemmShape &shape);
 /// Whether the library reads operands where they lie, on one thread with vectors of 256 bits.
 bool feedsByBlocks();
 
-/// c = scale * op(a) * op(b), or c += ..., like gemm. Throws dnnl::error.
+/// c = scale * op(a) * op(b), or c += ..., like gemm: by matrix units, where the machine has them and the product
+/// suits, or by vectors. Throws dnnl::error.
 void sgemm(const GemmShape &shape, float scale, const float *a, const float *b, float *c);
+
+/// The same, by vectors.
+void vectorSgemm(const GemmShape &shape, float scale, const float *a, const float *b, float *c);
 
 } // namespace drt
 

@@ -1,0 +1,179 @@
+//===- split_matmul.cpp - Products of float32 on matrix units -----===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+#include "cpu/kernels/split_matmul.h"
+
+#include "core/memory.h"
+#include "cpu/kernels/matrix_units.h"
+#include "cpu/kernels/sgemm.h"
+
+#include <algorithm>
+#include <vector>
+
+using namespace drt;
+
+namespace {
+// The sums of a block stay in the second-level cache while its steps go by, beside the packed rows.
+constexpr int64_t blockRows = 256, blockElements = 128 * 1024;
+
+// Below these packing outweighs what is gained.
+constexpr int64_t fewestRows = 24, fewestColumns = 24, fewestSteps = 24, smallest = 64 * 64 * 64;
+
+constexpr int64_t panel = MatrixUnits::panel;
+
+// As few equal parts of at most `most` as there can be, in whole multiples: how long one is.
+int64_t partOf(int64_t count, int64_t most, int64_t multiple) {
+  const int64_t parts = (count + most - 1) / most;
+  return parts <= 1 ? count : roundUp((count + parts - 1) / parts, multiple);
+}
+
+// What a thread packs: rows of a block, of which each left operand's are padded to panels, and two panels.
+struct Work {
+  Memory left{2 * MatrixUnits::packedBytes(blockRows, MatrixUnits::depth)};
+  Memory right{2 * MatrixUnits::panelBytes(MatrixUnits::depth)};
+};
+
+// Some rows of the left operands, times the right one.
+class Block {
+public:
+  /// shape.k steps, of all terms where the operands have several.
+  Block(const GemmShape &shape, float scale, const SplitOperand &right, int64_t columns)
+      : units(*matrixUnits()), s(shape), scale(scale), right(right), columnsAtOnce(columns),
+        depthAtOnce(partOf(s.k, MatrixUnits::depth, MatrixUnits::group)), now(work().right.data()),
+        next(now + MatrixUnits::panelBytes(MatrixUnits::depth)) {}
+
+  int64_t paddedRows() const { return panelsUsed * panel; }
+
+  void add(const SplitOperand &left, int64_t first, int64_t count, float *c) {
+    char *to = work().left.data() + panelsUsed * MatrixUnits::panelBytes(MatrixUnits::depth);
+    lefts.push_back({left, first, to});
+    rows.push_back({to, count, c});
+    panelsUsed += (count + panel - 1) / panel;
+  }
+
+  void multiply() {
+    for (int64_t column = 0; column < s.n; column += columnsAtOnce)
+      multiplyColumns(column, std::min(s.n, column + columnsAtOnce));
+    lefts.clear();
+    rows.clear();
+    panelsUsed = 0;
+  }
+
+private:
+  struct Left {
+    SplitOperand operand;
+    int64_t first; // row
+    char *packed;
+  };
+
+  static Work &work() {
+    static thread_local Work own;
+    return own;
+  }
+
+  void multiplyColumns(int64_t begin, int64_t end) {
+    PanelPacking packing = packingAt(0, begin, end);
+    units.packRight(packing);
+    for (int64_t step = 0; step < s.k; step += depthAtOnce) {
+      const int64_t depth = std::min(depthAtOnce, s.k - step);
+      bool leftIsComplete = true;
+      for (size_t i = 0; i < lefts.size(); ++i)
+        leftIsComplete &=
+            units.packLeft(lefts[i].operand, {step, depth, lefts[i].first, rows[i].count}, scale, lefts[i].packed);
+      for (int64_t column = begin; column < end; column += panel) {
+        const bool complete = leftIsComplete && packing.complete;
+        std::swap(now, next);
+        packing = column + panel < end ? packingAt(step, column + panel, end) : packingAt(step + depth, begin, end);
+        const int64_t width = std::min(panel, end - column);
+        complete ? multiplyPanel(step, depth, column, width, packing) : multiplyByVectors(step, depth, column, width);
+        if (!complete)
+          units.packRight(packing);
+      }
+    }
+  }
+
+  // To where the panel after this one is multiplied from.
+  PanelPacking packingAt(int64_t step, int64_t column, int64_t end) const {
+    PanelPacking packing;
+    if (step >= s.k)
+      return packing;
+    packing.right = right;
+    packing.range = {step, std::min(depthAtOnce, s.k - step), column, std::min(panel, end - column)};
+    packing.to = next;
+    return packing;
+  }
+
+  void multiplyPanel(int64_t step, int64_t depth, int64_t column, int64_t width, PanelPacking &packing) {
+    for (PackedRows &of : rows)
+      of.c += column;
+    units.multiply(rows, now, depth, width, s.ldc, s.accumulate || step > 0, packing);
+    for (PackedRows &of : rows)
+      of.c -= column;
+  }
+
+  // What has elements without parts, term by term.
+  void multiplyByVectors(int64_t step, int64_t depth, int64_t column, int64_t width) const {
+    GemmShape part = s;
+    part.n = width;
+    for (const int64_t end = step + depth; step < end; step += part.k) {
+      part.k = right.terms ? std::min(end - step, right.stepsOfTerm - step % right.stepsOfTerm) : end - step;
+      part.accumulate = s.accumulate || step > 0;
+      for (size_t i = 0; i < lefts.size(); ++i) {
+        part.m = rows[i].count;
+        vectorSgemm(part, scale, lefts[i].operand.at(step, lefts[i].first), right.at(step, column), rows[i].c + column);
+      }
+    }
+  }
+
+  const MatrixUnits &units;
+  const GemmShape s;
+  const float scale;
+  const SplitOperand right;
+  const int64_t columnsAtOnce, depthAtOnce;
+  std::vector<Left> lefts;
+  std::vector<PackedRows> rows; // of each of them
+  int64_t panelsUsed = 0;
+  char *now, *next; // panels of the right operand
+};
+
+int64_t columnsOf(const GemmShape &s, int64_t rows) {
+  return partOf(s.n, roundUp(blockElements / std::min(blockRows, rows), panel), panel);
+}
+} // namespace
+
+bool drt::suitsMatrixUnits(const GemmShape &s) {
+  return matrixUnits() && s.m >= fewestRows && s.n >= fewestColumns && s.k >= fewestSteps &&
+         s.m * s.n * s.k >= smallest;
+}
+
+bool drt::suitsSplitSum(const GemmShape &s, int64_t terms) {
+  GemmShape whole = s;
+  whole.k *= terms;
+  return s.transposeA && !s.transposeB && s.k % MatrixUnits::group == 0 && suitsMatrixUnits(whole);
+}
+
+void drt::splitMatmul(const GemmShape &s, float scale, std::span<const LeftOperand> lefts, const float *b) {
+  const int64_t height = partOf(s.m, blockRows, panel);
+  Block block(s, scale, {b, s.ldb, !s.transposeB}, columnsOf(s, s.m * static_cast<int64_t>(lefts.size())));
+  for (const LeftOperand &of : lefts)
+    for (int64_t row = 0; row < s.m; row += height) {
+      const int64_t count = std::min(height, s.m - row);
+      if (block.paddedRows() > 0 && block.paddedRows() + count > blockRows)
+        block.multiply();
+      block.add({of.a, s.lda, s.transposeA}, row, count, of.c + row * s.ldc);
+    }
+  block.multiply();
+}
+
+void drt::splitSum(const GemmShape &s, float scale, std::span<const void *const> a, const void *const *b, float *c) {
+  const int64_t height = partOf(s.m, blockRows, panel);
+  GemmShape whole = s;
+  whole.k *= static_cast<int64_t>(a.size());
+  Block block(whole, scale, {nullptr, s.ldb, true, b, s.k}, columnsOf(s, s.m));
+  for (int64_t row = 0; row < s.m; row += height) {
+    block.add({nullptr, s.lda, true, a.data(), s.k}, row, std::min(height, s.m - row), c + row * s.ldc);
+    block.multiply();
+  }
+}
