@@ -230,7 +230,7 @@ def JoinContractions : Pass<"drt-join-contractions", "::mlir::ModuleOp"> {
   let options = [
     Option<"replicas", "replicas", "int64_t", "0", "replicas of the task; 0: as `drt.program` says">,
     Option<"minElements", "min-elements", "int64_t", "32768", "smaller gradients are left to their bucket">,
-    Option<"minShared", "min-shared", "int64_t", "524288", "matmuls with smaller variables are each replica's own">,
+    Option<"minShared", "min-shared", "int64_t", "262144", "matmuls with smaller variables are each replica's own">,
     Option<"maxRows", "max-rows", "int64_t", "192", "matmuls of more rows a replica are its own">,
   ];
 }
