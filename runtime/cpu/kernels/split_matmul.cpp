@@ -18,8 +18,19 @@ namespace {
 // The sums of a block stay in the second-level cache while its steps go by, beside the packed rows.
 constexpr int64_t blockRows = 256, blockElements = 128 * 1024;
 
-// Below these packing outweighs what is gained.
-constexpr int64_t fewestRows = 24, fewestColumns = 24, fewestSteps = 24, smallest = 64 * 64 * 64;
+// Below these packing outweighs what is gained. A core of a Xeon of the Sapphire Rapids generation, GFLOP/s, and the
+// better of the library's sgemm and matmul:
+//
+//      m     k     n   units   library
+//     32   256   256     170       196
+//     64    64    64     152       165
+//     64   128   128     197       162
+//    128   128   128     253       183
+//    128   784   128     282       196
+//    256   256   256     325       165
+//   1024   256    32     160       194
+//   3136    64    64     172       174
+constexpr int64_t fewestRows = 48, fewestColumns = 48, fewestSteps = 32, smallest = 64 * 128 * 64;
 
 constexpr int64_t panel = MatrixUnits::panel;
 

@@ -128,7 +128,7 @@ TEST_CASE("a sum of products on matrix units is the product over all steps", "[s
   Random random(3);
   for (int64_t k : {32, 96})
     for (int terms : {1, 2, 11}) {
-      const GemmShape s = shapeOf(130, 85, k, true, false), whole = shapeOf(130, 85, k * terms, true, false);
+      const GemmShape s = shapeOf(200, 100, k, true, false), whole = shapeOf(200, 100, k * terms, true, false);
       CHECK(suitsSplitSum(s, terms));
       auto a = random.tensor<float>(whole.m * whole.k), b = random.tensor<float>(whole.k * whole.n);
       std::vector<const void *> as, bs;
@@ -141,7 +141,7 @@ TEST_CASE("a sum of products on matrix units is the product over all steps", "[s
       multiply(whole, 0.25f, a.data(), b.data(), expected.data());
       CHECK(c == expected);
     }
-  CHECK_FALSE(suitsSplitSum(shapeOf(130, 85, 40, true, false), 11));
+  CHECK_FALSE(suitsSplitSum(shapeOf(200, 100, 40, true, false), 11));
 }
 
 TEST_CASE("products on matrix units are nearer to the exact ones than a loop's", "[split]") {
