@@ -27,6 +27,7 @@
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/onednn.h"
 #include "cpu/kernels/sgemm.h"
+#include "cpu/kernels/split_conv2d.h"
 
 #include <memory>
 #include <stdexcept>
@@ -36,7 +37,7 @@ using namespace drt;
 using dnnl::memory;
 
 namespace {
-enum class Pass { Forward, GradInput, GradFilter };
+using Pass = ConvolutionPass;
 
 constexpr auto algorithm = dnnl::algorithm::convolution_direct;
 
@@ -195,11 +196,12 @@ private:
   int64_t count = 0;
 };
 
-// A call site. With vectors of 256 bits gradients of filters are own tiles'. Types that the library has no convolution
-// of are computed by own loops (float64), or in float32 (bfloat16 before AVX-512).
+// A call site. Matrix units take what they suit. With vectors of 256 bits gradients of filters are own tiles'. Types
+// that the library has no convolution of are computed by own loops (float64), or in float32 (bfloat16 before AVX-512).
 class ConvolutionSite : public Prepared {
 public:
-  ConvolutionSite(const drt_conv2d_desc &given, Pass pass, Scratch &scratch) : desc(given) {
+  ConvolutionSite(const drt_conv2d_desc &given, Pass pass, Scratch &scratch)
+      : desc(given), units(suitsMatrixUnits(given, pass)) {
     if (desc.dtype != DRT_F32 && desc.dtype != DRT_F64 && desc.dtype != DRT_BF16)
       throw std::runtime_error("there is no convolution for data type " + std::to_string(desc.dtype) +
                                ": cast the image and the filter to float32, bfloat16 or float64");
@@ -225,6 +227,10 @@ public:
   }
 
   void forward(const void *input, const void *weights, const void *bias, void *result) {
+    if (units && splitConv2d(desc, static_cast<const float *>(input), static_cast<const float *>(weights),
+                             static_cast<float *>(result)))
+      return applyEpilogue(desc.epilogue, desc.has_bias ? static_cast<const float *>(bias) : nullptr,
+                           desc.n * desc.oh * desc.ow, desc.k, static_cast<float *>(result));
     if (wide) {
       wide->forward(image.load(input), filter.load(weights), desc.has_bias ? wideBias.load(bias) : nullptr,
                     output.target());
@@ -242,6 +248,9 @@ public:
   }
 
   void gradInput(const void *weights, const void *outputGrad, void *inputGrad) {
+    if (units && splitConv2dGradInput(desc, static_cast<const float *>(weights), static_cast<const float *>(outputGrad),
+                                      static_cast<float *>(inputGrad)))
+      return;
     if (wide) {
       wide->gradInput(filter.load(weights), output.load(outputGrad), image.target());
       return image.store(inputGrad);
@@ -255,6 +264,9 @@ public:
   }
 
   void gradFilter(const void *input, const void *outputGrad, void *filterGrad) {
+    if (units && splitConv2dGradFilter(desc, static_cast<const float *>(input), static_cast<const float *>(outputGrad),
+                                       static_cast<float *>(filterGrad)))
+      return;
     if (tiles)
       return tiles->run(static_cast<const float *>(input), static_cast<const float *>(outputGrad),
                         static_cast<float *>(filterGrad));
@@ -277,6 +289,7 @@ private:
   }
 
   drt_conv2d_desc desc;
+  bool units; // by matrix units, unless an element has no parts there
   std::unique_ptr<FilterGradient> tiles;
   LibraryConvolution library;
   std::unique_ptr<ConvolutionSite> wide;

@@ -22,7 +22,7 @@ using namespace drt;
 #define DRT_AMX [[gnu::target("amx-tile,amx-bf16,avx512f,avx512vl,avx512bw,avx512dq,avx2,fma")]]
 
 namespace {
-constexpr int64_t lanes = 16, half = MatrixUnits::panel / 2; // rows or columns of a tile
+constexpr int64_t lanes = 16, half = MatrixUnits::tile;
 constexpr int64_t tileBytes = 1024, partBytes = 2 * tileBytes;
 static_assert(MatrixUnits::groupBytes == 3 * partBytes);
 
@@ -81,14 +81,53 @@ DRT_AMX [[gnu::always_inline]] inline void storePair(const Parts &even, const Pa
 
 typedef float Vector __attribute__((vector_size(64)));
 
-// square[i] = matrix[i, column .. column + 16) of up to 16 rows, transposed.
-DRT_AMX [[gnu::always_inline]] inline void loadTransposed(const float *from, int64_t pitch, int64_t rows,
-                                                          int64_t columns, Vector (&square)[lanes]) {
+// Rows of an operand in memory: that many elements apart, or wherever they lie.
+struct DenseRows {
+  const float *first;
+  int64_t pitch;
+  const float *operator[](int64_t row) const { return first + row * pitch; }
+};
+struct AnyRows {
+  const float *const *rows;
+  const float *operator[](int64_t row) const { return rows[row]; }
+};
+
+// square = up to 16 rows of up to 16 elements, transposed.
+template <class Rows>
+DRT_AMX [[gnu::always_inline]] inline void loadTransposed(const Rows &from, int64_t rows, int64_t columns,
+                                                          Vector (&square)[lanes]) {
   const __mmask16 mask = maskOf(columns);
 #pragma GCC unroll 16
   for (int64_t row = 0; row < lanes; ++row)
-    square[row] = row < rows ? (Vector)_mm512_maskz_loadu_ps(mask, from + row * pitch) : Vector{};
+    square[row] = row < rows ? (Vector)_mm512_maskz_loadu_ps(mask, from[row]) : Vector{};
   transposeSquare<lanes>(square);
+}
+
+DRT_AMX [[gnu::always_inline]] inline void clearTile(char *tile) {
+  for (int64_t row = 0; row < half; ++row)
+    storeRow({}, {}, tile + row * 64);
+}
+
+// A tile of the left operand, of `count` lanes and `steps` steps: rows in memory are lanes, or, in two halves, steps.
+template <class Rows>
+DRT_AMX [[gnu::always_inline]] inline void packLanes(const Rows &from, int64_t count, int64_t steps, __m512 factor,
+                                                     Splitter &splitter, char *tile) {
+  const __mmask16 low = maskOf(steps), high = maskOf(steps - lanes);
+  for (int64_t row = 0; row < count; ++row)
+    storeRow(splitter.split(_mm512_maskz_loadu_ps(low, from[row]) * factor),
+             splitter.split(_mm512_maskz_loadu_ps(high, from[row] + lanes) * factor), tile + row * 64);
+  for (int64_t row = count; row < half; ++row)
+    storeRow({}, {}, tile + row * 64);
+}
+template <class Rows>
+DRT_AMX [[gnu::always_inline]] inline void packSteps(const Rows &first, const Rows &second, int64_t count,
+                                                     int64_t steps, __m512 factor, Splitter &splitter, char *tile) {
+  Vector low[lanes], high[lanes];
+  loadTransposed(first, steps, count, low);
+  loadTransposed(second, steps - lanes, count, high);
+#pragma GCC unroll 16
+  for (int64_t row = 0; row < lanes; ++row)
+    storeRow(splitter.split((__m512)low[row] * factor), splitter.split((__m512)high[row] * factor), tile + row * 64);
 }
 
 DRT_AMX bool packLeft(const SplitOperand &left, const SplitRange &range, float scale, char *to) {
@@ -100,27 +139,34 @@ DRT_AMX bool packLeft(const SplitOperand &left, const SplitRange &range, float s
         char *tile = to + (first - panel) / half * tileBytes;
         const int64_t count = std::min(half, range.lanes - first), steps = range.depth - step;
         if (count <= 0) {
-          for (int64_t row = 0; row < half; ++row)
-            storeRow({}, {}, tile + row * 64);
+          clearTile(tile);
           continue;
         }
-        const float *from = left.at(range.step + step, range.lane + first);
-        if (left.stepsAreRows) {
-          Vector low[lanes], high[lanes];
-          loadTransposed(from, left.pitch, steps, count, low);
-          loadTransposed(from + lanes * left.pitch, left.pitch, steps - lanes, count, high);
-#pragma GCC unroll 16
-          for (int64_t row = 0; row < lanes; ++row)
-            storeRow(splitter.split((__m512)low[row] * factor), splitter.split((__m512)high[row] * factor),
-                     tile + row * 64);
-          continue;
+        const DenseRows rows = {left.at(range.step + step, range.lane + first), left.pitch};
+        if (left.stepsAreRows)
+          packSteps(rows, {rows[lanes], left.pitch}, count, steps, factor, splitter, tile);
+        else
+          packLanes(rows, count, steps, factor, splitter, tile);
+      }
+  return splitter.allHaveParts();
+}
+
+DRT_AMX bool packRows(const float *const *rows, bool stepsAreRows, int64_t depth, int64_t count, char *to) {
+  Splitter splitter;
+  const __m512 one = _mm512_set1_ps(1.0f);
+  for (int64_t panel = 0; panel < count; panel += MatrixUnits::panel)
+    for (int64_t step = 0; step < depth; step += MatrixUnits::group, to += MatrixUnits::groupBytes)
+      for (int64_t first = panel; first < panel + MatrixUnits::panel; first += half) {
+        char *tile = to + (first - panel) / half * tileBytes;
+        if (first >= count) {
+          clearTile(tile);
+        } else if (stepsAreRows) {
+          const AnyRows low = {rows + first / half * depth + step};
+          packSteps(low, {low.rows + lanes}, half, depth - step, one, splitter, tile);
+        } else {
+          packLanes(AnyRows{rows + step / MatrixUnits::group * count + first}, std::min(half, count - first),
+                    MatrixUnits::group, one, splitter, tile);
         }
-        const __mmask16 low = maskOf(steps), high = maskOf(steps - lanes);
-        for (int64_t row = 0; row < count; ++row, from += left.pitch)
-          storeRow(splitter.split(_mm512_maskz_loadu_ps(low, from) * factor),
-                   splitter.split(_mm512_maskz_loadu_ps(high, from + lanes) * factor), tile + row * 64);
-        for (int64_t row = count; row < half; ++row)
-          storeRow({}, {}, tile + row * 64);
       }
   return splitter.allHaveParts();
 }
@@ -170,7 +216,7 @@ private:
     for (int64_t row = 0; row < lanes; ++row)
       _mm_prefetch(rows + (MatrixUnits::panel + row) * right.pitch, _MM_HINT_T1);
     Vector square[lanes];
-    loadTransposed(rows, right.pitch, range.lanes - column, left - first, square);
+    loadTransposed(DenseRows{rows, right.pitch}, range.lanes - column, left - first, square);
     char *tile = to + (next >> 1) * tileBytes + (next & 1) * tileBytes / 2;
 #pragma GCC unroll 8
     for (int64_t pair = 0; pair < lanes / 2; ++pair)
@@ -351,7 +397,7 @@ bool systemKeepsTiles() {
 } // namespace
 
 const MatrixUnits *drt::matrixUnits() {
-  static constexpr MatrixUnits units = {packLeft, packRight, multiply};
+  static constexpr MatrixUnits units = {packLeft, packRows, packRight, multiply};
   static const bool present = __builtin_cpu_supports("amx-tile") && __builtin_cpu_supports("amx-bf16") &&
                               __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
                               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512dq") &&

@@ -35,15 +35,18 @@ struct SplitOperand {
   const float *data;
   int64_t pitch;     // elements between two rows in memory,
   bool stepsAreRows; // which are steps, or lanes
-  /// Not null: the steps are those of several matrices behind each other, whose rows they are: `stepsOfTerm` of each,
-  /// in whole groups (MatrixUnits::group). `data` is not used.
+  /// Not null: the steps are those of several matrices behind each other, `stepsOfTerm` of each, in whole groups
+  /// (MatrixUnits::group). `data` is not used.
   const void *const *terms = nullptr;
   int64_t stepsOfTerm = 0;
 
   const float *at(int64_t step, int64_t lane) const {
-    if (terms)
-      return static_cast<const float *>(terms[step / stepsOfTerm]) + step % stepsOfTerm * pitch + lane;
-    return data + (stepsAreRows ? step * pitch + lane : lane * pitch + step);
+    const float *from = data;
+    if (terms) {
+      from = static_cast<const float *>(terms[step / stepsOfTerm]);
+      step %= stepsOfTerm;
+    }
+    return from + (stepsAreRows ? step * pitch + lane : lane * pitch + step);
   }
 };
 
@@ -73,7 +76,7 @@ struct PackedRows {
 /// What a core's matrix units do. Packed operands lie in panels of `panel` rows of the left operand, or columns of the
 /// right one, each of whole groups of `group` steps; what is missing to whole ones is zeros.
 struct MatrixUnits {
-  static constexpr int64_t panel = 32, group = 32;
+  static constexpr int64_t panel = 32, group = 32, tile = 16;
   /// Of a packed panel's group of steps, in bytes.
   static constexpr int64_t groupBytes = panel * group * 3 * 2;
   /// As many steps of two panels lie in the first-level cache: products of more are made in parts.
@@ -84,6 +87,10 @@ struct MatrixUnits {
 
   /// Packs scale * left to `to`, on a cache line. False: an element has no parts, and what is packed is of no use.
   bool (*packLeft)(const SplitOperand &left, const SplitRange &range, float scale, char *to);
+  /// The same of rows in memory that lie anywhere, as the windows of images do. With `stepsAreRows` the step s of the
+  /// 16 lanes from 16 i on lies at rows[i * depth + s]; else the steps of group g of lane l lie at rows[g * lanes + l].
+  /// Whole groups of 16 lanes, or of steps.
+  bool (*packRows)(const float *const *rows, bool stepsAreRows, int64_t depth, int64_t lanes, char *to);
   void (*packRight)(PanelPacking &packing);
 
   /// c = left * right, or c +=, of rows and a panel of the right operand with `columns`; rows of c are `ldc` apart.

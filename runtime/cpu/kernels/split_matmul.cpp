@@ -57,24 +57,28 @@ public:
 
   int64_t paddedRows() const { return panelsUsed * panel; }
 
-  void add(const SplitOperand &left, int64_t first, int64_t count, float *c) {
+  /// Of the operand, or of what is gathered.
+  void add(const SplitOperand &left, GatheredOperand *gathered, int64_t first, int64_t count, float *c) {
     char *to = work().left.data() + panelsUsed * MatrixUnits::panelBytes(MatrixUnits::depth);
-    lefts.push_back({left, first, to});
+    lefts.push_back({left, gathered, first, to});
     rows.push_back({to, count, c});
     panelsUsed += (count + panel - 1) / panel;
   }
 
-  void multiply() {
+  /// False: a gathered operand has an element without parts.
+  bool multiply() {
     for (int64_t column = 0; column < s.n; column += columnsAtOnce)
       multiplyColumns(column, std::min(s.n, column + columnsAtOnce));
     lefts.clear();
     rows.clear();
     panelsUsed = 0;
+    return complete;
   }
 
 private:
   struct Left {
     SplitOperand operand;
+    GatheredOperand *gathered;
     int64_t first; // row
     char *packed;
   };
@@ -91,18 +95,22 @@ private:
       const int64_t depth = std::min(depthAtOnce, s.k - step);
       bool leftIsComplete = true;
       for (size_t i = 0; i < lefts.size(); ++i)
-        leftIsComplete &=
-            units.packLeft(lefts[i].operand, {step, depth, lefts[i].first, rows[i].count}, scale, lefts[i].packed);
+        leftIsComplete &= packLeft(lefts[i], {step, depth, lefts[i].first, rows[i].count});
       for (int64_t column = begin; column < end; column += panel) {
-        const bool complete = leftIsComplete && packing.complete;
+        const bool haveParts = leftIsComplete && packing.complete;
         std::swap(now, next);
         packing = column + panel < end ? packingAt(step, column + panel, end) : packingAt(step + depth, begin, end);
         const int64_t width = std::min(panel, end - column);
-        complete ? multiplyPanel(step, depth, column, width, packing) : multiplyByVectors(step, depth, column, width);
-        if (!complete)
+        haveParts ? multiplyPanel(step, depth, column, width, packing) : multiplyByVectors(step, depth, column, width);
+        if (!haveParts)
           units.packRight(packing);
       }
     }
+  }
+
+  bool packLeft(const Left &left, const SplitRange &range) const {
+    return left.gathered ? left.gathered->pack(units, range, left.packed)
+                         : units.packLeft(left.operand, range, scale, left.packed);
   }
 
   // To where the panel after this one is multiplied from.
@@ -125,13 +133,16 @@ private:
   }
 
   // What has elements without parts, term by term.
-  void multiplyByVectors(int64_t step, int64_t depth, int64_t column, int64_t width) const {
+  void multiplyByVectors(int64_t step, int64_t depth, int64_t column, int64_t width) {
     GemmShape part = s;
     part.n = width;
     for (const int64_t end = step + depth; step < end; step += part.k) {
       part.k = right.terms ? std::min(end - step, right.stepsOfTerm - step % right.stepsOfTerm) : end - step;
       part.accumulate = s.accumulate || step > 0;
       for (size_t i = 0; i < lefts.size(); ++i) {
+        complete &= !lefts[i].gathered;
+        if (lefts[i].gathered)
+          continue;
         part.m = rows[i].count;
         vectorSgemm(part, scale, lefts[i].operand.at(step, lefts[i].first), right.at(step, column), rows[i].c + column);
       }
@@ -146,6 +157,7 @@ private:
   std::vector<Left> lefts;
   std::vector<PackedRows> rows; // of each of them
   int64_t panelsUsed = 0;
+  bool complete = true;
   char *now, *next; // panels of the right operand
 };
 
@@ -173,7 +185,7 @@ void drt::splitMatmul(const GemmShape &s, float scale, std::span<const LeftOpera
       const int64_t count = std::min(height, s.m - row);
       if (block.paddedRows() > 0 && block.paddedRows() + count > blockRows)
         block.multiply();
-      block.add({of.a, s.lda, s.transposeA}, row, count, of.c + row * s.ldc);
+      block.add({of.a, s.lda, s.transposeA}, nullptr, row, count, of.c + row * s.ldc);
     }
   block.multiply();
 }
@@ -184,7 +196,20 @@ void drt::splitSum(const GemmShape &s, float scale, std::span<const void *const>
   whole.k *= static_cast<int64_t>(a.size());
   Block block(whole, scale, {nullptr, s.ldb, true, b, s.k}, columnsOf(s, s.m));
   for (int64_t row = 0; row < s.m; row += height) {
-    block.add({nullptr, s.lda, true, a.data(), s.k}, row, std::min(height, s.m - row), c + row * s.ldc);
+    block.add({nullptr, s.lda, true, a.data(), s.k}, nullptr, row, std::min(height, s.m - row), c + row * s.ldc);
     block.multiply();
   }
+}
+
+bool drt::splitGathered(int64_t rows, int64_t columns, int64_t depth, GatheredOperand &left, const SplitOperand &right,
+                        float *c) {
+  const GemmShape s = {rows, columns, depth, false, !right.stepsAreRows, 0, right.pitch, columns, false};
+  const int64_t height = partOf(rows, blockRows, panel);
+  Block block(s, 1.0f, right, columnsOf(s, rows));
+  bool complete = true;
+  for (int64_t row = 0; row < rows && complete; row += height) {
+    block.add({}, &left, row, std::min(height, rows - row), c + row * columns);
+    complete = block.multiply();
+  }
+  return complete;
 }

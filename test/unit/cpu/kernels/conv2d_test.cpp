@@ -179,6 +179,42 @@ TEST_CASE("gradients of filters by tiles", "[conv2d]") {
   CHECK_FALSE(FilterGradient::suits(d));
 }
 
+// Sizes that matrix units take, where the machine has them.
+TEST_CASE("convolutions of many channels", "[conv2d]") {
+  Random random(7);
+  for (int trial = 0; trial < 6; ++trial) {
+    drt_conv2d_desc d = randomConvolution(random, 1, 32 * random.integer(4, 5), 32 * random.integer(4, 6));
+    d.filter_layout = DRT_FILTER_HWIO;
+    if (trial % 2)
+      d.stride_h = d.stride_w = 1, d.oh = d.h + d.pad_top + d.pad_bottom - (d.kh - 1) * d.dilation_h,
+      d.ow = d.w + d.pad_left + d.pad_right - (d.kw - 1) * d.dilation_w;
+    check<float>(d, random);
+  }
+}
+
+TEST_CASE("infinities and NaN go through convolutions of many channels", "[conv2d]") {
+  Random random(8);
+  drt_conv2d_desc d = randomConvolution(random, 1, 128, 128);
+  d.filter_layout = DRT_FILTER_HWIO, d.has_bias = 0, d.epilogue = DRT_EPILOGUE_NONE;
+  for (float special : {std::numeric_limits<float>::infinity(), std::numeric_limits<float>::quiet_NaN()}) {
+    auto input = random.tensor<float>(d.n * d.h * d.w * d.c), filter = random.tensor<float>(d.kh * d.kw * d.c * d.k);
+    auto outputGrad = random.tensor<float>(d.n * d.oh * d.ow * d.k);
+    auto output = outputGrad, inputGrad = input, filterGrad = filter;
+    input[input.size() / 2] = outputGrad[outputGrad.size() / 2] = special;
+    const Reference expected(d, input, filter, outputGrad);
+    PrimitiveCache cache(3);
+    conv2d(cache, 0, d, input.data(), filter.data(), nullptr, output.data());
+    conv2dGradInput(cache, 1, d, filter.data(), outputGrad.data(), inputGrad.data());
+    conv2dGradFilter(cache, 2, d, input.data(), outputGrad.data(), filterGrad.data());
+    auto finite = [](const auto &values) {
+      return std::count_if(values.begin(), values.end(), [](auto value) { return std::isfinite(value); });
+    };
+    CHECK(finite(output) == finite(expected.output));
+    CHECK(finite(inputGrad) == finite(expected.inputGrad));
+    CHECK(finite(filterGrad) == finite(expected.filterGrad));
+  }
+}
+
 TEST_CASE("grouped and depthwise convolutions", "[conv2d]") {
   Random random(7);
   for (int trial = 0; trial < 30; ++trial) {
