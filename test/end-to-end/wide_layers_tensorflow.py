@@ -89,6 +89,17 @@ def convolutions(g):
     return g.loss(g.dense(tf.reduce_mean(images, [1, 2]), "last", 512, 10))
 
 
+@case(lambda tf: tf.train.MomentumOptimizer(0.02, 0.9))
+def channels(g):
+    """Many channels, as matrix units take them: padding, strides, a sum with what came before."""
+    tf, images = g.tf, g.image
+    for number, (inputs, outputs, stride) in enumerate([(16, 128, 2), (128, 160, 1), (160, 128, 1), (128, 192, 2)]):
+        before, images = images, tf.nn.conv2d(images, g.weights(f"filter{number}", 3, 3, inputs, outputs), strides=stride, padding="SAME")
+        images = tf.nn.relu(tf.nn.bias_add(images, g.weights(f"bias{number}", outputs)))
+        images = images + before[..., :128] if number == 2 else images
+    return g.loss(g.dense(tf.reduce_mean(images, [1, 2]), "last", 192, 10))
+
+
 @case(lambda tf: tf.train.GradientDescentOptimizer(0.1))
 def windows(g):
     """Few pixels and many outputs: each window is a row. No padding: the first layer's channels and columns lie side by side."""
