@@ -35,11 +35,22 @@ class TaskError(Exception):
     pass
 
 
-def session_config(tf1):
-    """What TensorFlow must be told to run collectives between sessions of different tasks."""
+def session_config(tf1, graph=None):
+    """What TensorFlow must be told to run collectives between sessions of different tasks, and a graph on a server."""
     config = tf1.ConfigProto(allow_soft_placement=True, inter_op_parallelism_threads=8)
     config.experimental.collective_group_leader = "/job:worker/replica:0/task:0"
+    if graph is not None and computes_in_bfloat16(graph):
+        # The remapper joins convolutions of bfloat16 with what follows to _FusedConv2D, which has none of it; oneDNN's, which a
+        # session of its own has in its place, servers have not.
+        config.graph_options.rewrite_options.remapping = config.graph_options.rewrite_options.OFF
     return config
+
+
+def computes_in_bfloat16(graph):
+    definition = graph.as_graph_def()
+    bfloat16 = 14  # DT_BFLOAT16
+    return any(attribute.type == bfloat16 for nodes in (definition.node, *(f.node_def for f in definition.library.function))
+               for node in nodes for attribute in node.attr.values())
 
 
 def read_data(path):
@@ -95,7 +106,7 @@ class Worker:
                 continue
             rows = batch // replicas * own if batch else tensor.shape[0]
             self.feeds.append((tensor, array, rows // own * replicas, rows // own * first, rows))
-        self.session = tf1.Session(self.server.target, graph=self.graph, config=session_config(tf1))
+        self.session = tf1.Session(self.server.target, graph=self.graph, config=session_config(tf1, self.graph))
         self.reads = {}
 
     def endpoint(self, collection):

@@ -4,10 +4,12 @@ in processes.
   coupling_tensorflow.py [--only NAME] [--target T] [--replicas 1,2,4]
 """
 import argparse
+import os
+import sys
 
 import numpy as np
 
-from support import DISTC, Checks, Folder, differences, expect, must, need_tensorflow, need_tools, run, trained
+from support import DISTC, ROOT, Checks, Folder, differences, expect, must, need_tensorflow, need_tools, read_losses, run, trained
 from tensorflow_runs import train_apart
 
 BATCH, STEPS, RATE = 8, 3, 0.1
@@ -74,6 +76,15 @@ class Graph:
         h = tf.nn.relu(self.fused_batch_norm("first", tf.nn.conv2d(image, self.variable("filter", 3, 3, 2, 3), 1, "SAME"), 3))
         h = self.fused_batch_norm("second", tf.nn.conv2d(h, self.variable("filters", 3, 3, 3, 3), 1, "SAME"), 3)
         return tf.reduce_mean(tf.square(tf.reduce_mean(h, [1, 2]) - self.y[:, :3]))
+
+    def loss_images_in_bfloat16(self):
+        """Mixed precision: what TensorFlow's remapper would join on a server."""
+        tf = self.tf
+        image = tf.round(4 * tf.reshape(tf.concat([self.x, self.y, self.x[:, :4]], 1), [-1, 4, 4, 1])) / 4  # numbers that need no rounding
+        corners = tf.constant([0.5, 0, -0.5, 0, 1, 0, 0, -1, 0], tf.bfloat16, [3, 3, 1, 1])
+        h = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(tf.cast(image, tf.bfloat16), corners, 1, "SAME"), tf.constant([0.25], tf.bfloat16)))
+        logits = tf.matmul(tf.reshape(tf.cast(h, tf.float32), [-1, 16]), self.variable("kernel", 16, 4))
+        return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=self.i, logits=logits))
 
     def loss_squeezed(self):
         """Of a share of one example the batch's axis would be squeezed, too."""
@@ -297,6 +308,16 @@ def check_export(folder, want, flags, replicas=2):
     return [] if np.allclose(got, want[0], rtol=2e-4, atol=1e-5) else [f"losses {got}, not {want[0]}"]
 
 
+def check_export_with_onednn(folder, want):
+    """The command that users have, with TensorFlow's default: of bfloat16 the session would make operations that servers have not."""
+    must([DISTC, "compile", folder / "graph.meta", "--replicas", 2, "--one-process-per-replica", "--batch", BATCH, "--train-op", "train", "--loss",
+          "loss:0", "--init-op", "init", "--emit=graphdef", "-o", folder / "onednn"])
+    must([sys.executable, ROOT / "tools" / "run_in_tensorflow.py", folder / "onednn", "--data", folder / "data.npz", "--steps", STEPS,
+          "--log-json", folder / "log.jsonl"], env={**os.environ, "TF_ENABLE_ONEDNN_OPTS": "1"})
+    got = read_losses(folder / "log.jsonl")
+    return [] if np.allclose(got, want[0], rtol=2e-4, atol=1e-5) else [f"losses {got}, not {want[0]}"]
+
+
 def refused(folder, replicas, flags, strategy=f"AllReduce:accumulate_steps={STEPS}"):
     command = [DISTC, "compile", folder / "graph.meta", "--strategy", strategy, "--replicas", replicas, *flags,
                "--batch", BATCH, "--train-op", "train", "--loss", "loss:0", "--init-op", "init", "-o", folder / "none"]
@@ -309,7 +330,7 @@ ACCUMULATED = ["contrastive", "cumulative_sum", "hardest", "head_of_mean", "head
 APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "plain_mean"]
 # How the sizes of tf.eye add up is not known.
 NOT_ACCUMULATED = {"head_of_mean": [2, 4], "head_of_mean_clipped": [2, 4], "others_alone": [2, 4], "some_rows": [2, 4]}
-EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "maximum", "of_joined_parts", "wrapped_sum"]
+EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "images_in_bfloat16", "maximum", "of_joined_parts", "wrapped_sum"]
 
 
 # Sums over the batch, or of a size of it that is no multiple; and what is neither sum nor mean.
@@ -357,6 +378,8 @@ def main():
                                      f"AllReduce:accumulate_steps={STEPS}")
             if name in APART:
                 checks.check(f"{name}, each replica for itself", check, folder, apart, 2, flags, "AllReduce:coupling=replica")
+            if name == "images_in_bfloat16" and arguments.target == "cpu":
+                checks.check(f"{name}, exported, oneDNN", check_export_with_onednn, folder, want)
             if name in EXPORTED and arguments.target == "cpu":
                 checks.check(f"{name}, exported, 2 workers", check_export, folder, want, ["--one-process-per-replica"])
                 checks.check(f"{name}, exported, 2 replicas of a worker", check_export, folder, want, [])

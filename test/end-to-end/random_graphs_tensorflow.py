@@ -30,8 +30,8 @@ class TensorFlow:
         self.runner = load_runner()
         session_config = self.runner.session_config
 
-        def limited(tf1):
-            config = session_config(tf1)
+        def limited(tf1, graph=None):
+            config = session_config(tf1, graph)
             config.operation_timeout_in_ms = TIMEOUT_S * 1000
             return config
         self.runner.session_config = limited
