@@ -68,9 +68,14 @@ public:
       if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op); node && failed(node.inferShapes(shapes)))
         return failure();
     }
-    for (Operation *op : llvm::reverse(done))
-      if (op->use_empty())
+    for (Operation *op : llvm::reverse(done)) {
+      if (op->use_empty()) {
         op->erase();
+        continue;
+      }
+      // What no endpoint needs still reads it, and its name is another node's now: control edges would lead to both.
+      op->setLoc(NameLoc::get(StringAttr::get(op->getContext(), dfg::getNodeName(op) + "/complex")));
+    }
     return success();
   }
 

@@ -85,3 +85,19 @@ dfg.graph attributes {fetches = ["y:0", "z:0"]} {
   %diagonal = dfg.matrix_diag_part %product : (tensor<2x3x3xcomplex<f32>>) -> tensor<2x3xcomplex<f32>> loc("diagonal")
   %z = dfg.opaque "Real"(%diagonal) : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xf32> loc("z")
 }
+
+// -----
+
+// What the gradient waits for, and only a node reads that nothing needs, as TensorFlow's gradients of two operands have it.
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.group {control = ["c"]}
+// CHECK: dfg.neg %{{.*}} {control = ["both"]}
+dfg.graph attributes {loss = "loss:0"} {
+  %a = dfg.placeholder : () -> tensor<2x3xf32> loc("a")
+  %c = dfg.cast %a : (tensor<2x3xf32>) -> tensor<2x3xcomplex<f32>> loc("c")
+  dfg.group {control = ["c"]} : () -> () loc("both")
+  %unused = dfg.identity %c {control = ["both"]} : (tensor<2x3xcomplex<f32>>) -> tensor<2x3xcomplex<f32>> loc("unused")
+  %negated = dfg.neg %a {control = ["both"]} : (tensor<2x3xf32>) -> tensor<2x3xf32> loc("negated")
+  %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("axes")
+  %loss = dfg.sum %negated, %axes : (tensor<2x3xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+}
