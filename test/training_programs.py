@@ -1447,6 +1447,26 @@ def blocks_of_a_sparse_matrix(make):
 
 
 @program
+def equilibrium(make):
+    """A layer's state is its own input until no example's moves (Bai et al., Deep equilibrium models, 2019)."""
+    w, v, inward = make.weights("w", 4, 4, scale=0.2), make.weights("v", 4), make.weights("inward", FEATURES, 4)
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            features = x @ inward
+            state, moved = tf.zeros_like(features), tf.constant(1.0)
+            state, _ = tf.while_loop(lambda state, moved: moved > 1e-2, lambda state, moved: step_of(state, features), [state, moved], maximum_iterations=12)
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(state, v) - y))
+        descend(tape, loss, [w, v, inward])
+        return loss
+
+    def step_of(state, features):
+        after = tf.tanh(state @ w + features)
+        return after, tf.reduce_max(tf.abs(after - state))
+    return make.step(step)
+
+
+@program
 def soft_ranks(make):
     """Scores of each example are ranked by isotonic regression (Blondel et al., Fast differentiable sorting and ranking, 2020)."""
     w, v = make.weights("w", FEATURES, FEATURES), make.weights("v", FEATURES)

@@ -195,6 +195,9 @@ struct FuseElementwise : impl::FuseElementwiseBase<FuseElementwise> {
     patterns.add<ReadConstant>(&getContext());
     GreedyRewriteConfig config;
     config.setUseTopDownTraversal();
+    // What became a constant shows to its readers in the next round: as many as a chain of them is long, an unrolled
+    // loop say.
+    config.setMaxIterations(GreedyRewriteConfig::kNoLimit);
     return applyPatternsGreedily(getOperation(), std::move(patterns), config);
   }
 };
