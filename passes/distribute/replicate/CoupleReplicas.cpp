@@ -43,6 +43,7 @@ public:
   /// `joinDistinct`: also distinct values (Unique), which the synchronization of sparse gradients joins by itself.
   void prove(ArrayRef<Value> wanted, bool joinDistinct) {
     llvm::DenseSet<Operation *> needed = findNeeded(wanted);
+    summed = findSummed();
     SmallVector<Operation *> nodes;
     for (Operation &op : graph.getBody().front())
       nodes.push_back(&op);
@@ -54,10 +55,10 @@ public:
         visit(op, joinDistinct);
     }
     // What else uses a value that is reduced anyway.
+    summed = findSummed();
     for (auto [partial, reduced] : conversions.getAllReduced())
-      partial.replaceUsesWithIf(reduced, [&](OpOperand &use) {
-        return !needed.contains(use.getOwner()) && !llvm::isa<dist::AllReduceOp>(use.getOwner());
-      });
+      partial.replaceUsesWithIf(
+          reduced, [&](OpOperand &use) { return !needed.contains(use.getOwner()) && !isSummed(use.getOwner()); });
   }
 
   /// What the values are computed of, themselves too.
@@ -85,10 +86,28 @@ private:
     });
   }
 
+  /// What makes of partial sums others that are reduced (three times a sum, beside the sum itself): of a whole sum they
+  /// would be reduced twice.
+  llvm::DenseSet<Operation *> findSummed() const {
+    llvm::DenseSet<Operation *> found;
+    SmallVector<Value> pending;
+    for (auto [partial, reduced] : conversions.getAllReduced())
+      pending.push_back(partial);
+    while (!pending.empty()) {
+      Operation *op = pending.pop_back_val().getDefiningOp();
+      if (op && found.insert(op).second)
+        llvm::copy_if(op->getOperands(), std::back_inserter(pending),
+                      [&](Value operand) { return flow.get(operand).kind == Flow::Partial; });
+    }
+    return found;
+  }
+
+  bool isSummed(Operation *op) const { return llvm::isa<dist::AllReduceOp>(op) || summed.contains(op); }
+
   void visit(Operation *op, bool joinDistinct) {
     // A reduction of an earlier round has what it reduces.
     for (OpOperand &operand : op->getOpOperands())
-      if (Value reduced = conversions.getReduced(operand.get()); reduced && !llvm::isa<dist::AllReduceOp>(op))
+      if (Value reduced = conversions.getReduced(operand.get()); reduced && !isSummed(op))
         operand.set(reduced);
     if (isProven(op) || isFunctionOfSums(op) || isGatheredPart(op))
       return;
@@ -231,6 +250,7 @@ private:
   BatchFlow &flow;
   BatchConversions &conversions;
   llvm::DenseSet<Value> distinct;
+  llvm::DenseSet<Operation *> summed;
   bool fits = true;
 };
 
