@@ -1447,6 +1447,26 @@ def blocks_of_a_sparse_matrix(make):
 
 
 @program
+def mined_negatives(make):
+    """Three times as many of the hardest negatives of the batch as it has positives (Liu et al., SSD, 2016), and what their examples' features cost."""
+    w, v = make.weights("w", FEATURES, WORDS), make.weights("v", FEATURES)
+    x, hidden = make.x, make.hidden
+
+    def step(*_):
+        with tf.GradientTape() as tape:
+            positive = tf.cast(hidden, tf.float32)
+            losses = tf.nn.sigmoid_cross_entropy_with_logits(labels=positive, logits=x @ w)
+            count = tf.reduce_sum(tf.cast(hidden, tf.int32))
+            negatives = tf.reshape(losses * (1.0 - positive), [-1])
+            hardest, at = tf.math.top_k(negatives, tf.minimum(3 * count, tf.size(hidden) - count))
+            loss = (tf.reduce_sum(losses * positive) + tf.reduce_sum(hardest)) / tf.cast(count, tf.float32)
+            loss += 0.1 * tf.reduce_mean(tf.square(tf.linalg.matvec(tf.gather(x, at // WORDS), v)))
+        descend(tape, loss, [w, v])
+        return loss
+    return make.step(step)
+
+
+@program
 def equilibrium(make):
     """A layer's state is its own input until no example's moves (Bai et al., Deep equilibrium models, 2019)."""
     w, v, inward = make.weights("w", 4, 4, scale=0.2), make.weights("v", 4), make.weights("inward", FEATURES, 4)

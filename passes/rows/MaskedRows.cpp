@@ -25,7 +25,8 @@ using dfg::Dims;
 
 bool choosesRows(Operation *op) {
   return llvm::isa<dfg::DynamicPartitionOp>(op) || dfg::getKind(op) == "Where" ||
-         dfg::getKind(op) == "DenseToDenseSetOperation";
+         dfg::getKind(op) == "DenseToDenseSetOperation" ||
+         (llvm::isa<dfg::TopKV2Op>(op) && !op->getOperand(1).getDefiningOp<dfg::ConstOp>());
 }
 
 LogicalResult RowMasker::run() {
@@ -99,6 +100,8 @@ LogicalResult RowMasker::visit(Operation *op) {
     return repeatRows(op);
   if (auto partition = llvm::dyn_cast<dfg::DynamicPartitionOp>(op))
     return selectParts(partition);
+  if (auto largest = llvm::dyn_cast<dfg::TopKV2Op>(op); largest && isNumberOfData(largest.getK()))
+    return selectLargest(largest);
   if (llvm::any_of(op->getOperands(), [&](Value operand) { return sized.contains(operand); }))
     if (failed(visitSizes(op)))
       return failure();
@@ -238,21 +241,23 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
     return refuse(op, "rows of two choices meet");
   if (areTerms && !isLinearInTerms(op))
     return refuse(op, "it is not linear in rows that are to be added up");
-  // An end that is the number of the rows is that of all of them here.
-  auto slice = llvm::dyn_cast<dfg::StridedSliceOp>(op);
-  std::optional<Dims> end = slice ? shapes.getElements(slice.getEnd()) : std::nullopt;
-  if (end && sized.contains(slice.getEnd())) {
-    shapes.setElements(slice.getEnd(), llvm::map_to_vector<4>(*end, [](Dim size) {
-                         return size.isBound() && size.isMultipleOfBatch() ? Dim::batch(size.getScale()) : size;
+  // A slice's end or a size of a reshape that is the number of the rows is that of all of them here.
+  Value size = llvm::isa<dfg::StridedSliceOp>(op) ? op->getOperand(2)
+               : llvm::isa<dfg::ReshapeOp>(op)    ? op->getOperand(1)
+                                                  : Value();
+  std::optional<Dims> sizes = size && sized.contains(size) ? shapes.getElements(size) : std::nullopt;
+  if (sizes) {
+    shapes.setElements(size, llvm::map_to_vector<4>(*sizes, [](Dim dim) {
+                         return dim.isBound() && dim.isMultipleOfBatch() ? Dim::batch(dim.getScale()) : dim;
                        }));
-    if (failed(slice.inferShapes(shapes)))
+    if (failed(llvm::cast<dfg::ShapeInterface>(op).inferShapes(shapes)))
       return failure();
   }
   SmallVector<BatchPlacement> placements;
   for (OpResult result : op->getResults())
     placements.push_back(findBatchPlacement(op, result.getResultNumber(), axes, shapes));
-  if (end)
-    shapes.setElements(slice.getEnd(), *end);
+  if (sizes)
+    shapes.setElements(size, *sizes);
   for (auto [result, placement] : llvm::zip(op->getResults(), placements)) {
     switch (placement.kind) {
     case BatchPlacement::Unknown:

@@ -145,6 +145,8 @@ private:
   llvm::LogicalResult selectWhere(Operation *op);
   llvm::LogicalResult subtractSizes(Operation *op);
   llvm::LogicalResult selectParts(dfg::DynamicPartitionOp op);
+  bool isNumberOfData(Value count) const;
+  llvm::LogicalResult selectLargest(dfg::TopKV2Op op);
   const Selection *findPartition(Builder &g, Value parts, const Selection *among, int64_t count);
   const Selection *divide(Builder &g, const Selection *rows, dfg::Dim size, int64_t outer = 1);
   const Selection *reshapeRows(Operation *op, const MaskedValue &from, const BatchAxis &to);

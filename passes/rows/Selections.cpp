@@ -277,6 +277,58 @@ StringAttr RowMasker::check(Builder &g, Value condition, Value shown) {
   return name;
 }
 
+/// Whether it is computed of more than sizes, which are all known where the batch's is.
+bool RowMasker::isNumberOfData(Value count) const {
+  SmallVector<Value> pending = {count};
+  llvm::DenseSet<Operation *> seen;
+  while (!pending.empty()) {
+    Value value = pending.pop_back_val();
+    auto elements = shapes.getElements(value);
+    auto isNumber = [](Dim element) { return element.isKnown() && !element.isBound(); };
+    if (elements && llvm::all_of(*elements, isNumber))
+      continue;
+    Operation *op = value.getDefiningOp();
+    if (!op || (op->getNumOperands() == 0 && !llvm::isa<dfg::ConstOp>(op)) || !isMemoryEffectFree(op))
+      return true;
+    if (!llvm::isa<dfg::ShapeOp, dfg::ShapeNOp, dfg::SizeOp, dfg::RankOp>(op) && seen.insert(op).second)
+      llvm::append_range(pending, op->getOperands());
+  }
+  return false;
+}
+
+/// The k largest elements, as hard examples are mined: all in their order, of which the first are there.
+LogicalResult RowMasker::selectLargest(dfg::TopKV2Op op) {
+  OpBuilder builder(op);
+  Builder g(builder, shapes, op);
+  Value input = op.getInput(), count = op.getK();
+  std::optional<Dims> sizes = shapes.getShape(input);
+  if (isMasked(input) || sized.contains(count))
+    return refuse(op, "it orders what was chosen before");
+  if (!sizes || sizes->size() != 1)
+    return refuse(op,
+                  "it takes as many of each row: take the largest of a vector, or a number of them that is known and "
+                  "mask the others");
+  if (!sizes->front().isMultipleOfBatch() || sizes->front().getScale() <= 0)
+    return refuse(op, "only rows of the batch are chosen");
+  const Dim all = sizes->front();
+  Type element = g.elementOf(count);
+  Value size = g.sizeOf(input, 0, element);
+  // As TensorFlow does.
+  Value fits = g.both(g.lessEqual(g.scalar(element, 0), count), g.lessEqual(count, size));
+  StringAttr checked = check(g, fits, count);
+  auto ordered = dfg::TopKV2Op::create(g.builder, NameLoc::get(g.builder.getStringAttr(dfg::getNodeName(op) + "/all")),
+                                       op->getResultTypes(), ValueRange{input, size}, op->getAttrs());
+  ordered->removeDiscardableAttr(dfg::kControlAttr);
+  ordered.setSorted(true);
+  if (failed(ordered.inferShapes(shapes)))
+    return failure();
+  runBehind(ordered, checked);
+  const Selection *rows = add({g.less(g.positions(ordered.getIndices(), 0, element), count), all, nullptr, count});
+  if (failed(replace(g, op->getResult(0), ordered.getValues(), {rows, 0, {}})))
+    return failure();
+  return replace(g, op->getResult(1), ordered.getIndices(), {rows, 0, {}});
+}
+
 /// Whether `size` is among `set`; none where that depends on the batch's size.
 static std::optional<bool> isMember(Dim size, ArrayRef<Dim> set) {
   bool decided = true;

@@ -188,6 +188,17 @@ LogicalResult range(Operation *op, ShapeContext &context) {
   }
   auto start = context.getElements(op->getOperand(0)), limit = context.getElements(op->getOperand(1));
   auto delta = context.getConstant(op->getOperand(2));
+  // The first element of each of so many rows, which are as long as the batch says (the gradient of top_k): of one row,
+  // one.
+  if (auto step = context.getElements(op->getOperand(2));
+      start && limit && !delta && step && step->size() == 1 && start->size() == 1 && limit->size() == 1) {
+    const Dim length = step->front();
+    if ((*start)[0] == Dim(0) && (*limit)[0] == length && length.isKnown() && !length.isBound() &&
+        length.getSmallest() > 0) {
+      context.setShape(op->getResult(0), {Dim(1)});
+      return success();
+    }
+  }
   if (!start || !limit || !delta) {
     context.setShape(op->getResult(0), {Dim()});
     return success();

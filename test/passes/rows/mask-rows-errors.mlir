@@ -247,3 +247,19 @@ module {
     %loss = dfg.sum %rows, %axis : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// Of each row the rows would be as many, and how many they are is no number of the batch's rows.
+module {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x9xf32> loc("x")
+    %y = dfg.placeholder : () -> tensor<?xi32> loc("y")
+    %both = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("both")
+    %first = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("first")
+    %count = dfg.max %y, %first : (tensor<?xi32>, tensor<1xi32>) -> tensor<i32> loc("count")
+    // expected-error @below {{(top_k_v2) has no code here: the number of its rows is only known when the program runs, and it takes as many of each row: take the largest of a vector, or a number of them that is known and mask the others}}
+    %values, %indices = dfg.top_k_v2 %x, %count : (tensor<?x9xf32>, tensor<i32>) -> (tensor<?x?xf32>, tensor<?x?xi32>)
+    %loss = dfg.sum %values, %both : (tensor<?x?xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}

@@ -651,3 +651,46 @@ module @behind_unneeded {
     %loss = dfg.mean %rows, %both : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// As many of the largest as data say are the first of all in order.
+// CHECK-LABEL: @largest
+module @largest {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %y = dfg.placeholder : () -> tensor<?xi32> loc("y")
+    %first = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("first")
+    // CHECK: %[[COUNT:.*]] = dfg.sum %{{.*}} loc("count")
+    %count = dfg.sum %y, %first : (tensor<?xi32>, tensor<1xi32>) -> tensor<i32> loc("count")
+    // CHECK: dfg.assert %{{.*}}, %[[COUNT]] {{.*}} loc("top/rows_fit")
+    // CHECK: %[[ALL:.*]]:2 = dfg.top_k_v2 %{{.*}}, %{{.*}} {control = ["top/rows_fit"]} {{.*}} loc("top/all")
+    // CHECK: %[[RANGE:.*]] = dfg.range
+    // CHECK: %[[MASK:.*]] = dfg.less %[[RANGE]], %[[COUNT]]
+    // CHECK: %[[VALUES:.*]] = dfg.identity %[[ALL]]#0 : {{.*}} loc("top")
+    %values, %indices = dfg.top_k_v2 %x, %count : (tensor<?xf32>, tensor<i32>) -> (tensor<?xf32>, tensor<?xi32>) loc("top")
+    // CHECK: %[[THERE:.*]] = dfg.select_v2 %[[MASK]], %[[VALUES]]
+    // CHECK: dfg.sum %[[THERE]], %{{.*}} loc("loss")
+    %loss = dfg.sum %values, %first : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+// A part of the batch's size is known where that is.
+// CHECK-LABEL: @part_of_the_size
+module @part_of_the_size {
+  dfg.graph attributes {loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %first = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("first")
+    %size = dfg.size %x : (tensor<?xf32>) -> tensor<i32> loc("size")
+    %float = dfg.cast %size : (tensor<i32>) -> tensor<f32> loc("float")
+    %third = dfg.const dense<0.3> : tensor<f32> : tensor<f32> loc("third")
+    %part = dfg.mul %float, %third : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("part")
+    // CHECK: %[[COUNT:.*]] = dfg.cast %{{.*}} loc("count")
+    %count = dfg.cast %part : (tensor<f32>) -> tensor<i32> loc("count")
+    // CHECK: dfg.top_k_v2 %{{.*}}, %[[COUNT]]
+    %values, %indices = dfg.top_k_v2 %x, %count : (tensor<?xf32>, tensor<i32>) -> (tensor<?xf32>, tensor<?xi32>) loc("top")
+    %loss = dfg.mean %values, %first : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
+  }
+}
