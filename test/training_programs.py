@@ -1467,6 +1467,19 @@ def mined_negatives(make):
 
 
 @program
+def called_as_kernels(make):
+    """Variables whose names the compiler would give to functions: the second `kernel` of Keras' cells is `kernel_1`."""
+    layers = [make.weights(f"{name}_{number}", FEATURES, FEATURES) for name in ("kernel", "constant", "update_step") for number in (0, 1)]
+    scale = tf.constant(make.numbers.normal(1, 0.1, FEATURES).astype(np.float32))
+
+    hidden = make.x
+    for layer in layers:
+        hidden = tf.tanh(hidden @ layer) * scale
+    loss = tf.reduce_mean(tf.square(tf.reduce_sum(hidden, 1) - make.y))
+    return loss, tf1.train.AdamOptimizer(0.01).minimize(loss, var_list=layers)
+
+
+@program
 def equilibrium(make):
     """A layer's state is its own input until no example's moves (Bai et al., Deep equilibrium models, 2019)."""
     w, v, inward = make.weights("w", 4, 4, scale=0.2), make.weights("v", 4), make.weights("inward", FEATURES, 4)

@@ -208,7 +208,10 @@ private:
     Fusion fusion(update, kernel, argument, writes);
     if (!kernel || !fusion.find())
       return false;
-    const std::string name = "update_fused_" + std::to_string(fused++);
+    std::string name;
+    do
+      name = "update_fused_" + std::to_string(fused++);
+    while (symbols.lookup(name));
     drt::KernelOp made = fusion.apply(name);
     symbols.insert(made);
     return true;

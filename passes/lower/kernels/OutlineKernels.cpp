@@ -12,6 +12,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/SymbolNames.h"
 #include "passes/lower/gpu/RowForm.h"
 #include "passes/lower/kernels/Equivalence.h"
 #include "passes/lower/kernels/KernelBuffers.h"
@@ -30,7 +31,7 @@ namespace {
 /// Kernels by what they do: their functions without names and places.
 class KernelTable {
 public:
-  explicit KernelTable(ModuleOp module) : module(module) {}
+  explicit KernelTable(ModuleOp module) : names(module) {}
 
   /// `kernel` or an equal one that was there before; then `kernel` is erased.
   drt::KernelOp unique(drt::KernelOp kernel) {
@@ -46,12 +47,13 @@ public:
     return kernel;
   }
 
-  std::string nextName() { return ("kernel_" + Twine(count++)).str(); }
+  std::string nextName() { return names.make("kernel_", count); }
+  std::string nextConstantName() { return names.make("constant_", constants); }
 
 private:
-  ModuleOp module;
+  lower::SymbolNames names;
   std::unordered_map<size_t, SmallVector<drt::KernelOp, 1>> kernels;
-  unsigned count = 0;
+  unsigned count = 0, constants = 0;
 };
 
 /// Small constants that a kernel reads are part of it; so are the scalars that fill its result.
@@ -184,7 +186,7 @@ private:
     MemRefType type = getBufferType(constant.getType());
     auto [it, inserted] = globals.try_emplace(constant.getValue(), "");
     if (inserted) {
-      it->second = ("constant_" + Twine(globals.size() - 1)).str();
+      it->second = table.nextConstantName();
       OpBuilder::InsertionGuard guard(builder);
       builder.setInsertionPointToStart(module.getBody());
       memref::GlobalOp::create(builder, constant.getLoc(), it->second, builder.getStringAttr("private"), type,

@@ -211,7 +211,7 @@ LogicalResult PlanBuilder::lowerNode(Operation *node) {
   }
 
   if (auto loop = llvm::dyn_cast<dfg::WhileOp>(node))
-    return lowerLoop(*this, loop, module, table, (entry.getSymName() + "_loop_" + Twine(loops++)).str());
+    return lowerLoop(*this, loop, module, table, symbolNames.make(entry.getSymName() + "_loop_", loops));
   return lowerComputation(node);
 }
 
@@ -512,8 +512,7 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
       kernel.addArgument(number, taken ? share.clone(type.getElementType()) : type);
     }
   }
-  FailureOr<drt::KernelOp> function =
-      kernel.build(module, ("update_" + entry.getSymName() + "_" + Twine(kernels++)).str());
+  FailureOr<drt::KernelOp> function = kernel.build(module, symbolNames.make("update_" + entry.getSymName() + "_", kernels));
   if (failed(function))
     return failure();
 

@@ -22,6 +22,7 @@
 #include "dialects/dist/Dist.h"
 #include "dialects/drt/Drt.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "passes/lower/SymbolNames.h"
 #include "passes/lower/entries/EntryLowering.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
@@ -102,6 +103,7 @@ private:
   mlir::ModuleOp module;
   dfg::FuncOp entry;
   llvm::StringMap<drt::VariableOp> variables;
+  SymbolNames symbolNames{module};
   unsigned kernels = 0, loops = 0;
 
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
