@@ -112,8 +112,12 @@ private:
   std::optional<Resources> getResources() {
     ModuleOp module = getOperation();
     Resources found;
-    if (module.lookupSymbol(dist::kCluster)) {
-      module.emitError("the graph is distributed already: it has a topology");
+    if (Operation *named = module.lookupSymbol(dist::kCluster)) {
+      if (llvm::isa<dist::TopologyOp>(named))
+        module.emitError("the graph is distributed already: it has a topology");
+      else
+        named->emitError() << "variable '" << dist::kCluster
+                           << "' has the name that the tasks of a distributed graph have: give it another one";
       return std::nullopt;
     }
     if (resources.empty() == (replicas == 0)) {
