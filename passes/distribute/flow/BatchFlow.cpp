@@ -76,9 +76,16 @@ void BatchFlow::visit(Operation *op) {
       }
       if (fixed && estimates && !ofOneReplica && flow->scale)
         flow->scale = 0;
+      // A scale is all that is known of these.
+      flow->ofShare |= flow->kind == Flow::Replicated && !flow->zero && flow->scale != 0 && hasUnknownElements(result);
     }
     flows[result] = std::move(*flow);
   }
+}
+
+bool BatchFlow::hasUnknownElements(Value value) const {
+  auto elements = shapes.getElements(value);
+  return elements && llvm::any_of(*elements, [](dfg::Dim element) { return !element.isKnown(); });
 }
 
 bool BatchFlow::hasKnownSizes(Value value) const {

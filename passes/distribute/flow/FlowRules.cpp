@@ -71,11 +71,14 @@ std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const
   // A size that nothing is known of is the whole batch's where that of an operand is.
   if (!known && llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).kind == Flow::Local; }))
     return getUnproven(op);
-  // Nor are elements that are not known the whole batch's where they are computed from what replicas have of their own.
+  // Nor are elements that are not known the whole batch's where they are computed from what replicas have of their own,
+  // or from others that are not known, of which all that is known is by how much they are larger of the whole batch.
   const bool isOfShapes = op->hasTrait<dfg::AsksShapes>() || llvm::isa<dfg::VariableShapeOp>(op);
   auto isOwn = [&](Value operand) {
     const Flow &at = get(operand);
-    return at.kind != Flow::Replicated || (!shapes.getElements(operand) && !at.zero && at.scale != 0);
+    if (at.kind != Flow::Replicated)
+      return true;
+    return !at.zero && at.scale != 0 && (!shapes.getElements(operand) || (at.scale && hasUnknownElements(operand)));
   };
   if (!known && !isOfShapes && llvm::any_of(op->getOperands(), isOwn))
     return std::nullopt;

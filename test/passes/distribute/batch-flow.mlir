@@ -444,3 +444,33 @@ module @rows_by_themselves {
       : (tensor<?x5x1x4xf32>, tensor<?x5x3xf32>, tensor<i32>, tensor<i32>, tensor<f32>, tensor<f32>) -> (tensor<?x2x4xf32>, tensor<?x2xf32>, tensor<?x2xf32>, tensor<?xi32>)
   }
 }
+
+// -----
+
+// An element that is not known is not a constant where others of its tensor are sizes: it is what it was made of.
+// CHECK-LABEL: @unknown_beside_sizes
+module @unknown_beside_sizes attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %zeros = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %ones = dfg.const dense<[1]> : tensor<1xi32> : tensor<1xi32>
+    %two = dfg.const dense<[2]> : tensor<1xi32> : tensor<1xi32>
+    %places = dfg.const dense<[[0], [1]]> : tensor<2x1xi32> : tensor<2x1xi32>
+    %shape = dfg.shape %x : (tensor<?x4xf32>) -> tensor<2xi32>
+    %size = dfg.strided_slice %shape, %zeros, %ones, %ones {shrink_axis_mask = 1 : i64} : (tensor<2xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32>
+    %sizes = dfg.fill %two, %size : (tensor<1xi32>, tensor<i32>) -> tensor<2xi32>
+    // CHECK: dfg.gather_nd {{.*}} {flow = "replicated * N^1"}
+    %taken = dfg.gather_nd %sizes, %places : (tensor<2xi32>, tensor<2x1xi32>) -> tensor<2xi32>
+    // CHECK: dfg.concat_v2 {{.*}} {flow = "replicated * N^1"}
+    %both = dfg.concat_v2 %taken, %sizes, %zero : (tensor<2xi32>, tensor<2xi32>, tensor<i32>) -> tensor<4xi32>
+    // CHECK: dfg.unpack {{.*}} {flow = "replicated * N^1"}
+    %each:4 = dfg.unpack %both : (tensor<4xi32>) -> (tensor<i32>, tensor<i32>, tensor<i32>, tensor<i32>)
+    // Beside a constant they are not of one scale.
+    // CHECK: dfg.concat_v2 {{.*}} {flow = "local"}
+    %mixed = dfg.concat_v2 %taken, %two, %zero : (tensor<2xi32>, tensor<1xi32>, tensor<i32>) -> tensor<3xi32>
+    // CHECK: dfg.unpack {{.*}} {flow = "local"}
+    %of_mixed:3 = dfg.unpack %mixed : (tensor<3xi32>) -> (tensor<i32>, tensor<i32>, tensor<i32>)
+  }
+}
