@@ -13,6 +13,8 @@ from support import DISTC, Checks, Folder, must, need_tensorflow, need_tools, re
 ROWS, WIDTH, BATCH, STEPS = 40, 3, 8, 5
 # Rules that read rows of a slot: every task has all of it.
 WHOLE = ()
+# Replicas' own values; and servers that serve on their own, whose updates are of all replicas' gradients.
+OWN_VALUES = ("AllReduce:coupling=replica", "PS:replicas_to_aggregate=2")
 
 
 def optimizers(tf1, keras):
@@ -26,6 +28,7 @@ def optimizers(tf1, keras):
         "tf1 RMSProp": lambda: tf1.train.RMSPropOptimizer(0.05, momentum=0.5, centered=True),
         "tf1 Ftrl": lambda: tf1.train.FtrlOptimizer(0.1),
         "tf1 Adam": lambda: tf1.train.AdamOptimizer(0.05),
+        "tf1 lazy Adam": lambda: lazy_adam(tf1),
         "keras SGD": lambda: legacy.SGD(0.1, momentum=0.9),
         "keras Adagrad": lambda: legacy.Adagrad(0.1),
         "keras Adam": lambda: legacy.Adam(0.05, epsilon=1e-3),
@@ -60,6 +63,56 @@ def build(tf1, make):
     return loss, train, {"ids": ids, "y": y}, feeds
 
 
+def lazy_adam(tf1):
+    """Adam that changes the rows of a step alone, as extensions of TensorFlow write it."""
+
+    class LazyAdam(tf1.train.AdamOptimizer):
+        def _resource_apply_sparse(self, grad, var, indices):
+            powers = self._get_beta_accumulators()
+            rate = self._lr_t * tf1.sqrt(1 - powers[1]) / (1 - powers[0])
+            m, v = self.get_slot(var, "m"), self.get_slot(var, "v")
+            new_m = self._beta1_t * tf1.gather(m, indices) + (1 - self._beta1_t) * grad
+            new_v = self._beta2_t * tf1.gather(v, indices) + (1 - self._beta2_t) * tf1.square(grad)
+            change = rate * new_m / (tf1.sqrt(new_v) + self._epsilon_t)
+            return tf1.group(m.scatter_update(tf1.IndexedSlices(new_m, indices)), v.scatter_update(tf1.IndexedSlices(new_v, indices)),
+                             var.scatter_sub(tf1.IndexedSlices(change, indices)))
+
+    return LazyAdam(0.05, epsilon=1e-3)
+
+
+def train_in_tensorflow(tf1, session, built, folder):
+    """Losses and last variables; graph, data and first variables are left in the folder."""
+    loss, train, placeholders, feeds = built
+    session.run(tf1.global_variables_initializer())
+    saver = tf1.train.Saver()
+    saver.save(session, str(folder / "init.ckpt"))
+    tf1.train.export_meta_graph(str(folder / "graph.meta"), saver_def=saver.as_saver_def())
+    np.savez(folder / "feeds.npz", **feeds)
+    losses = [session.run([loss, train], {placeholders[name]: array[i * BATCH:(i + 1) * BATCH] for name, array in feeds.items()})[0] for i in range(STEPS)]
+    variables = {variable.op.name: session.run(variable) for variable in tf1.global_variables()}
+    return losses, variables
+
+
+def compare(folder, losses, variables):
+    got = read_losses(folder / "log.jsonl")
+    found = [] if np.allclose(got, losses, rtol=1e-4) else [f"losses {got}, not {losses}"]
+    with np.load(folder / "final.npz") as file:
+        return found + [f"variable {name} is {np.max(np.abs(file[name] - want)):.1e} off" for name, want in variables.items()
+                        if name in file and not np.allclose(file[name], want, rtol=1e-4, atol=1e-5)]
+
+
+def has_own_values(tf1, built, strategy):
+    """Where replicas use values of their own, a loss that has none that depends on several examples is trained as by one device: rows are all replicas'."""
+    loss = built[0]
+    with Folder() as folder, tf1.Session() as session:
+        want = train_in_tensorflow(tf1, session, built, folder)
+        must([DISTC, "compile", folder / "graph.meta", "--train-op", "train", "--loss", loss.name, "--no-init", "--strategy", strategy, "--ps", 2, "--replicas", 2,
+              "--batch", BATCH, "-o", folder / "train"])
+        must([folder / "train", "--data", folder / "feeds.npz", "--steps", STEPS, "--restore", folder / "init.ckpt", "--log-json", folder / "log.jsonl",
+              "--export-npz", folder / "final.npz"])
+        return compare(folder, *want)
+
+
 def build_several(tf1, make):
     """Tables of several sizes, one of them read twice, and one by what another one's rows say."""
     rng = np.random.default_rng(4)
@@ -81,26 +134,15 @@ def build_several(tf1, make):
 
 def trains(tf1, built, strategy, servers, is_whole, pulls=None):
     """pulls: how often a replica waits for rows of tables, where that is to be looked at."""
-    loss, train, placeholders, feeds = built
+    loss = built[0]
     with Folder() as folder, tf1.Session() as session:
-        session.run(tf1.global_variables_initializer())
-        saver = tf1.train.Saver()
-        saver.save(session, str(folder / "init.ckpt"))
-        tf1.train.export_meta_graph(str(folder / "graph.meta"), saver_def=saver.as_saver_def())
-        np.savez(folder / "feeds.npz", **feeds)
-        losses = [session.run([loss, train], {placeholders[name]: array[i * BATCH:(i + 1) * BATCH] for name, array in feeds.items()})[0] for i in range(STEPS)]
-        variables = {variable.op.name: session.run(variable) for variable in tf1.global_variables()}
+        want = train_in_tensorflow(tf1, session, built, folder)
         must([DISTC, "compile", folder / "graph.meta", "--train-op", "train", "--loss", loss.name, "--no-init", "--strategy", strategy, "--ps", servers, "--replicas", 2,
               "--one-process-per-replica", "--batch", BATCH, "-o", folder / "train"])
         must([folder / "train", "--data", folder / "feeds.npz", "--steps", STEPS, "--restore", folder / "init.ckpt", "--log-json", folder / "log.jsonl",
               "--export-npz", folder / "final.npz", "--collectives=network"])
         plan = must([folder / "train", "--plan", "--collectives=network"]).stdout
-        got = read_losses(folder / "log.jsonl")
-        found = [] if np.allclose(got, losses, rtol=1e-4) else [f"losses {got}, not {losses}"]
-        with np.load(folder / "final.npz") as file:
-            for name, want in variables.items():
-                if name in file and not np.allclose(file[name], want, rtol=1e-4, atol=1e-5):
-                    found.append(f"variable {name} is {np.max(np.abs(file[name] - want)):.1e} off")
+        found = compare(folder, *want)
         # What has the table's shape, or a shard's, is in one task.
         held = [line for line in plan.splitlines() if re.search(rf"\((\d+), {WIDTH}\) ", line) and "alone" not in line]
         step = plan.partition("Synchronized in step")[2].partition("Synchronized in")[0]
@@ -125,6 +167,8 @@ def main():
             continue
         strategy, servers = (("PartitionedPS", 2), ("PSLoadBalancing", 2), ("UnevenPartitionedPS", 3))[i % 3]
         checks.check(f"{name}, {strategy}", trains, tf1, build(tf1, make), strategy, servers, name in WHOLE)
+        for strategy in OWN_VALUES:
+            checks.check(f"{name}, {strategy}", has_own_values, tf1, build(tf1, make), strategy)
     for name, make in (("Adagrad", lambda: tf1.train.AdagradOptimizer(0.1)), ("Momentum", lambda: tf1.train.MomentumOptimizer(0.1, 0.9))):
         for strategy, servers in (("PartitionedPS", 2), ("PSLoadBalancing", 2)):
             if not sys.argv[1:]:

@@ -52,6 +52,8 @@ public:
     for (Operation *op : found.updates)
       if (failed(findSparse(llvm::cast<dfg::UpdateInterface>(op))))
         return failure();
+    if (failed(findAddedGradients()))
+      return failure();
     findGradients();
     for (ArrayRef<Operation *> updates : {ArrayRef(entries), ArrayRef(others)}) {
       for (Operation *op : updates)
@@ -260,41 +262,77 @@ private:
       found.indexUses[{update, indices}] = values;
       return success();
     }
-    std::optional<SparseGradient> gradient = findSparseGradient(update, flow);
-    if (!gradient) {
-      // What is dense on the way, or the same everywhere, is found by the walk.
+    // What is dense on the way, or the same everywhere, is found by the walk.
+    std::optional<SparseGradient> gradient = findSparseGradient(update, flow, joinsRows());
+    return gradient ? takeSparse(*gradient, update) : success();
+  }
+
+  /// Whether what is a function of several rows is made whole by joining rows: collectives where it is computed
+  /// (dist-couple-replicas) do it otherwise.
+  bool joinsRows() const { return flow.isEstimated() || policies.replicas == 1; }
+
+  /// Rows that an optimizer adds up itself, of distinct numbers or of all of a table's, and goes on with: each replica
+  /// has rows of its own, of which no sum or mean is anything. What is no function of rows (a sum that is linear in
+  /// them) is found by the walk.
+  LogicalResult findAddedGradients() {
+    if (!joinsRows())
       return success();
+    llvm::MapVector<Operation *, Operation *> updateOf;
+    for (Operation *update : found.updates)
+      if (!policies.get(getUpdatedVariable(update)).async)
+        updateOf.insert({update, update});
+    for (auto at = 0u; at < updateOf.size(); ++at) {
+      auto [op, update] = *std::next(updateOf.begin(), at);
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp(); def && !found.contains(operand) && !ofForward.contains(operand))
+          updateOf.insert({def, update});
     }
-    std::optional<int> scale = flow.get(gradient->values).scale;
-    if (flow.get(gradient->values).zero)
+    for (auto [op, update] : updateOf.takeVector()) {
+      if (!llvm::isa<dfg::UnsortedSegmentSumOp>(op))
+        continue;
+      const Flow &at = flow.get(op->getResult(0));
+      if (at.kind == Flow::Replicated || (at.kind == Flow::Partial && (at.zero || at.scale == 0 || at.scale == 1)))
+        continue;
+      if (std::optional<SparseGradient> gradient = findAddedRows(op, flow))
+        if (failed(takeSparse(*gradient, llvm::cast<dfg::UpdateInterface>(update), op)))
+          return failure();
+    }
+    return success();
+  }
+
+  /// `adder`: the node that adds up the rows, where it is not the update.
+  LogicalResult takeSparse(SparseGradient &gradient, dfg::UpdateInterface update, Operation *adder = nullptr) {
+    llvm::StringRef variable = getUpdatedVariable(update);
+    std::optional<int> scale = flow.get(gradient.values).scale;
+    if (flow.get(gradient.values).zero)
       scale = 0;
     // The whole batch's rows are the replicas' rows, divided by N where each was divided by its share of the batch.
     if (!scale || (*scale != 0 && *scale != -1))
-      return refuse({gradient->values, update},
+      return refuse({gradient.values, update},
                     "depends on the batch's size in a way that neither a sum nor a mean over replicas makes whole");
     // Rows that are written as they are, are no sum.
-    const bool adds = !update->hasTrait<dfg::Overwrites>();
-    if (*scale == 0 && adds && failed(checkFixedSum({gradient->values, update})))
+    const bool adds = adder || !update->hasTrait<dfg::Overwrites>();
+    if (*scale == 0 && adds && failed(checkFixedSum({gradient.values, update})))
       return failure();
     dist::Reduction reduction = *scale == 0 ? dist::Reduction::Sum : dist::Reduction::Mean;
-    FailureOr<dist::Reduction> wanted = getWanted({gradient->values, update}, variable, reduction);
+    FailureOr<dist::Reduction> wanted = getWanted({gradient.values, update}, variable, reduction);
     if (failed(wanted))
       return failure();
     if (policies.get(variable).place) {
-      wholeRows.insert({gradient->values, {*wanted, variable, gradient->indices}});
-      chooseOwnRows(*gradient);
+      wholeRows.insert({gradient.values, {*wanted, variable, gradient.indices}});
+      chooseOwnRows(gradient);
     }
     // Rows are joined with their indices, and replaced where they are used; dist-separate-rows gives each table its
     // own.
-    if (auto known = found.values.find(gradient->values);
-        known != found.values.end() && known->second.indices != gradient->indices)
+    if (auto known = found.values.find(gradient.values);
+        known != found.values.end() && known->second.indices != gradient.indices)
       return update->emitError() << "the rows of variable '" << variable << "' are those of variable '"
                                  << known->second.variable << "', by other indices";
-    take(gradient->indices, gradient->values, *wanted, variable);
-    found.path.insert(gradient->path.begin(), gradient->path.end());
-    for (Operation *op : gradient->path)
-      found.indexUses[{op, gradient->indices}] = gradient->values;
-    found.indexUses[{update, gradient->indices}] = gradient->values;
+    take(gradient.indices, gradient.values, *wanted, variable);
+    found.path.insert(gradient.path.begin(), gradient.path.end());
+    for (Operation *op : gradient.path)
+      found.indexUses[{op, gradient.indices}] = gradient.values;
+    found.indexUses[{adder ? adder : update.getOperation(), gradient.indices}] = gradient.values;
     return success();
   }
 
@@ -494,10 +532,12 @@ private:
     });
   }
 
-  /// Whether a sharded value is made of rows of sparse gradients alone, or a partial one sums up such rows.
+  /// Whether a sharded value is made of rows of sparse gradients and their numbers alone, or a partial one sums up such
+  /// rows.
   bool isOfSparseRows(Value value) const {
     auto rows = found.values.find(value);
-    if (wholeRows.contains(value) || (rows != found.values.end() && rows->second.indices))
+    if (wholeRows.contains(value) || found.indices.contains(value) ||
+        (rows != found.values.end() && rows->second.indices))
       return true;
     Operation *op = value.getDefiningOp();
     const bool isSharded = flow.get(value).kind == Flow::Sharded;
@@ -575,6 +615,11 @@ private:
   }
 
   LogicalResult reduceOfOneLoss(Item item) {
+    auto sizes = flow.getShapes().getShape(item.value);
+    if (isInteger(item.value) || (sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return !size.isKnown(); })))
+      return refuse(item,
+                    "is of rows that the examples choose, and each replica's have others, of which no sum or mean "
+                    "is anything; take coupling=whole, and servers that keep replicas in step");
     std::optional<int> scale = flow.get(item.value).scale;
     if (scale != 0 && scale != 1)
       scale = scaleOfLoss;

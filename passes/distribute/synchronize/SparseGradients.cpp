@@ -33,10 +33,10 @@ bool isLinearIn(Operation *op, Value operand) {
   return false;
 }
 
-/// The rows that an element-wise node works on: its only operand that differs between replicas and is no scalar of a
-/// hyper-parameter or norm. The other operands must not hide a factor of the batch's size.
-Value getElementwiseRows(Operation *op, const BatchFlow &flow) {
-  Value rows;
+/// What an element-wise node works on of its operands: those that differ between replicas and are no single number of a
+/// hyper-parameter or norm. None where another operand hides a factor of the batch's size.
+SmallVector<Value> getElementwiseRows(Operation *op, const BatchFlow &flow) {
+  SmallVector<Value> rows;
   for (Value operand : op->getOperands()) {
     const Flow &at = flow.get(operand);
     if (at.kind == Flow::Replicated) {
@@ -45,13 +45,10 @@ Value getElementwiseRows(Operation *op, const BatchFlow &flow) {
       continue;
     }
     auto type = llvm::dyn_cast<RankedTensorType>(operand.getType());
-    if (at.kind != Flow::Sharded && type && type.getRank() == 0)
-      continue;
-    if (rows)
-      return {};
-    rows = operand;
+    if (at.kind == Flow::Sharded || !type || !type.hasStaticShape() || type.getNumElements() != 1)
+      rows.push_back(operand);
   }
-  return rows && (isIndices(rows) || isLinearIn(op, rows)) ? rows : Value();
+  return rows;
 }
 
 /// The value whose rows op's are made of, one step nearer to backward; null where op makes them itself.
@@ -61,7 +58,9 @@ Value getRows(Operation *op, const BatchFlow &flow) {
   if (isUnique(op) || llvm::isa<dfg::UnsortedSegmentSumOp, dfg::GatherV2Op, dfg::GatherOp, dfg::DynamicPartitionOp>(op))
     return op->getOperand(0);
   if (llvm::isa<dfg::ScalarInterface>(op))
-    return getElementwiseRows(op, flow);
+    if (SmallVector<Value> rows = getElementwiseRows(op, flow);
+        rows.size() == 1 && (isIndices(rows.front()) || isLinearIn(op, rows.front())))
+      return rows.front();
   return {};
 }
 
@@ -87,6 +86,31 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
     path.push_back(op);
     value = next;
   }
+}
+
+/// `walk`, and on from rows that neither a sum nor a mean makes the whole batch's (the squares of what is divided by
+/// the batch's size, a gradient that is clipped) over what each of them is computed from, by itself, to rows of which
+/// one does.
+Value walkToGradient(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path, int depth = 8) {
+  Value last = walk(value, flow, path);
+  if (!last || depth == 0)
+    return last;
+  const Flow &at = flow.get(last);
+  Operation *op = last.getDefiningOp();
+  if (at.zero || at.scale == 0 || at.scale == -1 || !llvm::isa_and_nonnull<dfg::ScalarInterface>(op))
+    return last;
+  Value gradient;
+  SmallVector<Operation *> further = {op};
+  for (Value rows : getElementwiseRows(op, flow)) {
+    Value found = walkToGradient(rows, flow, further, depth - 1);
+    if (!found || (gradient && found != gradient))
+      return last;
+    gradient = found;
+  }
+  if (!gradient)
+    return last;
+  path.append(further);
+  return gradient;
 }
 
 /// Follows a sparse gradient from where it is synchronized to where rows of one index have been added.
@@ -201,12 +225,26 @@ bool worksOnRows(Operation *op) {
                    dfg::DynamicPartitionOp, dfg::ExpandDimsOp, dfg::ReshapeOp, dfg::ShapeOp>(op);
 }
 
-std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow) {
+std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow,
+                                                 bool throughFunctions) {
   SparseGradient found;
   found.indices = walk(update->getOperand(update.getIndicesOperand()), flow, found.path);
-  found.values = walk(update->getOperand(update.getGradientOperand()), flow, found.path);
+  Value gradient = update->getOperand(update.getGradientOperand());
+  found.values = throughFunctions ? walkToGradient(gradient, flow, found.path) : walk(gradient, flow, found.path);
   if (!found.indices || !found.values)
     return std::nullopt;
+  return found;
+}
+
+std::optional<SparseGradient> findAddedRows(Operation *op, const BatchFlow &flow) {
+  if (!llvm::isa<dfg::UnsortedSegmentSumOp>(op))
+    return std::nullopt;
+  SparseGradient found;
+  found.indices = walk(op->getOperand(1), flow, found.path);
+  found.values = walkToGradient(op->getOperand(0), flow, found.path);
+  if (!found.indices || !found.values)
+    return std::nullopt;
+  found.path.push_back(op);
   return found;
 }
 

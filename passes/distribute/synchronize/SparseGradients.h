@@ -25,8 +25,13 @@ bool isUnique(mlir::Operation *op);
 bool worksOnRows(mlir::Operation *op);
 
 /// Walks back from the indices and the values of `update` to the first pair of which they are made; none where there is
-/// no such pair.
-std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow);
+/// no such pair. `throughFunctions`: over what each row becomes by itself (its square) as well.
+std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow,
+                                                 bool throughFunctions = false);
+
+/// The sparse gradient whose rows `op` adds up by their numbers, or by the places of these among the distinct ones, as
+/// they are or as each becomes by itself; none where `op` adds up no such rows.
+std::optional<SparseGradient> findAddedRows(mlir::Operation *op, const BatchFlow &flow);
 
 /// Whether what `consumers` make of the sparse gradient `values` is the same where rows of one index are added before,
 /// and come in any order, as in a server's accumulator: it is not where a norm is taken over the rows as backward made

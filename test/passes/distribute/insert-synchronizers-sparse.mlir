@@ -232,3 +232,81 @@ module @waiting_indices attributes {dist.strategy = #dist.strategy<"">} {
     dfg.scatter_update %bank, %at, %rows : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("put")
   }
 }
+
+// -----
+
+// With replicas' own values an optimizer that is written as nodes (a lazy Adam's slot, TensorFlow's addons) works on the rows of all replicas: no sum of
+// their distinct numbers, nor of their sums, is anything.
+// CHECK-LABEL: @distinct_rows
+module @distinct_rows attributes {dist.coupling = "replica", dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @slot : tensor<9x4xf32>
+  dfg.graph attributes {loss = "loss:0"} {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %one = dfg.const dense<[1]> : tensor<1xi32> : tensor<1xi32> loc("one")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")
+    %slot = dfg.var_handle @slot : !dfg.ref<tensor<9x4xf32>> loc("slot")
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("x")
+    %loss = dfg.mean %x, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+    %batch = dfg.size %ids : (tensor<?xi32>) -> tensor<i32> loc("batch")
+    %size = dfg.cast %batch : (tensor<i32>) -> tensor<f32> loc("size")
+    %square = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("square")
+    // CHECK: %[[GRAD:.*]] = dfg.real_div
+    %grad = dfg.real_div %square, %size : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("grad")
+    // CHECK: %[[I:.*]], %[[V:.*]] = dist.all_gather_slices mean bucket {{[0-9]+}} group {{.*}} (%{{.*}}, %[[GRAD]]) variable
+    // CHECK: %[[ROWS:.*]]:2 = dfg.unique %[[I]]
+    %rows, %which = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("unique")
+    %shape = dfg.shape %rows : (tensor<?xi32>) -> tensor<1xi32> loc("shape")
+    %count = dfg.strided_slice %shape, %zero, %one, %one {shrink_axis_mask = 1 : i64} : (tensor<1xi32>, tensor<1xi32>, tensor<1xi32>, tensor<1xi32>) -> tensor<i32> loc("count")
+    // CHECK: %[[SUMS:.*]] = dfg.unsorted_segment_sum %[[V]],
+    %sums = dfg.unsorted_segment_sum %grad, %which, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("sums")
+    // CHECK: dfg.resource_gather %{{.*}}, %[[ROWS]]#0
+    %old = dfg.resource_gather %slot, %rows : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("old")
+    %kept = dfg.mul %old, %half : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("kept")
+    %new = dfg.add_v2 %kept, %sums : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("new")
+    dfg.scatter_update %slot, %rows, %new : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update_slot")
+    dfg.scatter_sub %table, %rows, %new : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update")
+    // CHECK-NOT: all_reduce
+  }
+}
+
+// -----
+
+// So do rows of which each is squared by itself, as Keras 3 does: of a sum of the squares of means no sum or mean is the whole batch's. What is linear in
+// them is reduced as it is.
+// CHECK-LABEL: @squared_rows
+module @squared_rows attributes {dist.coupling = "replica", dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @m : tensor<9x4xf32>
+  dfg.variable @v : tensor<9x4xf32>
+  dfg.graph attributes {loss = "loss:0"} {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %count = dfg.const dense<9> : tensor<i32> : tensor<i32> loc("count")
+    %half = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("half")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")
+    %m = dfg.var_handle @m : !dfg.ref<tensor<9x4xf32>> loc("m")
+    %v = dfg.var_handle @v : !dfg.ref<tensor<9x4xf32>> loc("v")
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("x")
+    %loss = dfg.mean %x, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+    %batch = dfg.size %ids : (tensor<?xi32>) -> tensor<i32> loc("batch")
+    %size = dfg.cast %batch : (tensor<i32>) -> tensor<f32> loc("size")
+    // CHECK: %[[GRAD:.*]] = dfg.real_div
+    %grad = dfg.real_div %x, %size : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("grad")
+    // CHECK: %[[I:.*]], %[[V:.*]] = dist.all_gather_slices mean bucket {{[0-9]+}} group {{.*}} (%{{.*}}, %[[GRAD]]) variable
+    // CHECK: dfg.unsorted_segment_sum %[[GRAD]],
+    // CHECK: dist.all_reduce mean
+    // CHECK: %[[SQUARES:.*]] = dfg.square %[[V]]
+    // CHECK: dfg.unsorted_segment_sum %[[SQUARES]], %[[I]]
+    %sums = dfg.unsorted_segment_sum %grad, %ids, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<9x4xf32> loc("sums")
+    %squares = dfg.square %grad : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("squares")
+    %of_squares = dfg.unsorted_segment_sum %squares, %ids, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<9x4xf32> loc("of_squares")
+    dfg.assign_add %m, %sums : (!dfg.ref<tensor<9x4xf32>>, tensor<9x4xf32>) -> () loc("update_m")
+    dfg.assign_add %v, %of_squares : (!dfg.ref<tensor<9x4xf32>>, tensor<9x4xf32>) -> () loc("update_v")
+  }
+}
