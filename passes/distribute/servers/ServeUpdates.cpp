@@ -7,9 +7,11 @@
 #include "dialects/dfg/GatheredVariables.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/NodeEdits.h"
+#include "passes/distribute/NumberedNodes.h"
 #include "passes/distribute/servers/Roles.h"
 #include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/synchronize/RawGradients.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -31,13 +33,12 @@ public:
     // A graph that does not train has nothing to serve.
     if (!step.isKnown())
       return success();
-    // What replicas take rows of is pulled like anything else that they read.
-    dfg::readGatheredVariables(block);
     for (Operation &op : block)
       if (failed(check(&op)))
         return failure();
     if (failed(findServed()))
       return failure();
+    leaveOut();
     for (Operation &op : llvm::make_early_inc_range(block))
       if (served.contains(&op) && failed(supply(&op)))
         return failure();
@@ -115,6 +116,24 @@ private:
       }
     }
     return success();
+  }
+
+  /// What no endpoint needs of what servers compute (what functions of Keras give back of gradients that they clip) is
+  /// nobody's: a replica has none of it, and a server not all that it may be computed of.
+  void leaveOut() {
+    NumberedNodes nodes(graph);
+    llvm::BitVector needed(nodes.size());
+    SmallVector<unsigned> endpoints = nodes.findEndpoints(graph);
+    for (unsigned endpoint : endpoints)
+      needed.set(endpoint);
+    nodes.close(needed, endpoints, llvm::BitVector(nodes.size(), true));
+    llvm::SetVector<Operation *> unneeded;
+    for (unsigned number = 0; number < nodes.size(); ++number)
+      if (Operation *op = nodes[number]; !needed[number] && served.contains(op) && !step.contains(op))
+        unneeded.insert(op);
+    for (Operation *op : unneeded)
+      served.erase(op);
+    eraseNodes(block, unneeded.getArrayRef());
   }
 
   /// Gives a server's node what the server must compute itself.
@@ -343,6 +362,9 @@ struct DistServeUpdates : public impl::DistServeUpdatesBase<DistServeUpdates> {
       return markAllAnalysesPreserved();
     llvm::StringSet<> updated;
     for (auto graph : module.getOps<dfg::GraphOp>()) {
+      // What replicas take rows of is pulled like anything else that they read.
+      if (strategies::StepNodes(graph).isKnown())
+        dfg::readGatheredVariables(graph.getBody().front());
       GraphServer server(graph, *serving, static_cast<int64_t>(applied->topology.getReplicas()));
       if (failed(server.run()))
         return signalPassFailure();

@@ -182,26 +182,9 @@ private:
       remark << " is";
     remark << " left out of the graph: no endpoint needs it, and no task has all that it is computed of, values of "
               "several servers, or of a server and of workers (a summary of gradients that are processed)";
-    llvm::StringSet<> gone;
     for (Operation *op : leftOut)
-      gone.insert(dfg::getNodeName(op));
-    for (Operation &op : block) {
-      SmallVector<Attribute> kept(dfg::getControl(&op));
-      const size_t before = kept.size();
-      llvm::erase_if(kept, [&](Attribute name) { return gone.contains(llvm::cast<StringAttr>(name).getValue()); });
-      if (kept.size() == before)
-        continue;
-      if (kept.empty())
-        op.removeAttr(dfg::kControlAttr);
-      else
-        op.setAttr(dfg::kControlAttr, builder.getArrayAttr(kept));
-    }
-    for (Operation *op : leftOut)
-      op->dropAllUses();
-    for (Operation *op : leftOut) {
       found.erase(op);
-      op->erase();
-    }
+    eraseNodes(block, leftOut.getArrayRef());
   }
 
   /// `value` as the server computes it: its nodes move there, or are copied where workers need them too.

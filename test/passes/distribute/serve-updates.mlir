@@ -102,3 +102,32 @@ module attributes {dist.strategy = #dist.strategy<"" required 2>} {
     dfg.scatter_sub %h, %i, %v : (!dfg.ref<tensor<10x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("train")
   }
 }
+
+// -----
+
+// What no endpoint needs of what the server computes is left out; the server takes its slot's rows by the numbers that it is given.
+// CHECK-LABEL: @left_out
+module @left_out attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0" async>}
+  dfg.variable @slot : tensor<9x4xf32> {dist.place = #dist.place<"worker" 0>}
+  dfg.graph attributes {train_op = "train", loss = "loss:0"} {
+    %h = dfg.var_handle @w : !dfg.ref<tensor<9x4xf32>> loc("w")
+    %s = dfg.var_handle @slot : !dfg.ref<tensor<9x4xf32>> loc("slot")
+    %i = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[?]>} : () -> tensor<?xi32> loc("i")
+    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[?, 4]>} : () -> tensor<?x4xf32> loc("g")
+    // CHECK: %[[TAKE:.*]]:2 = dist.take
+    %rows, %values = dist.all_gather_slices mean bucket 0 group 0 (%i, %g) variable "w" : (tensor<?xi32>, tensor<?x4xf32>) -> (tensor<?xi32>, tensor<?x4xf32>) loc("all_gather_slices/0")
+    // CHECK: dfg.gather_v2 %{{.*}}, %[[TAKE]]#0, {{.*}}dist.place = #dist.place<"worker" 0>
+    %old = dfg.resource_gather %s, %rows : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("old")
+    %new = dfg.add_v2 %old, %values : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("new")
+    dfg.scatter_update %s, %rows, %new : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update_slot")
+    dfg.scatter_sub %h, %rows, %new {control = ["update_slot"]} : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("train")
+    // CHECK-NOT: dfg.identity
+    // CHECK-NOT: "unneeded"
+    %given = dfg.identity %new : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("unneeded")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %loss = dfg.mean %g, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+    dfg.group {control = ["unneeded"]} : () -> () loc("waits")
+  }
+}
