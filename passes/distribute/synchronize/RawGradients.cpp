@@ -257,8 +257,12 @@ private:
     llvm::StringRef variable = getUpdatedVariable(update);
     Value indices = update->getOperand(update.getIndicesOperand());
     Value values = update->getOperand(update.getGradientOperand());
-    if (policies.get(variable).async) {
-      take(indices, values, policies.get(variable).reduction.value_or(dist::Reduction::Sum), variable);
+    // Its own rows of distinct numbers are enough for a server that takes no others to them, but where they are made of
+    // what the server has (a slot's rows).
+    const SyncPolicy &policy = policies.get(variable);
+    if (policy.async &&
+        (!servesItself(policy) || findSparseGradient(update, flow, joinsRows()) || isGiven(indices, values))) {
+      take(indices, values, policy.reduction.value_or(dist::Reduction::Sum), variable);
       found.indexUses[{update, indices}] = values;
       return success();
     }
@@ -271,31 +275,56 @@ private:
   /// (dist-couple-replicas) do it otherwise.
   bool joinsRows() const { return flow.isEstimated() || policies.replicas == 1; }
 
+  /// Whether rows are neither the batch's nor of a number that data choose.
+  bool isGiven(Value indices, Value values) const {
+    return llvm::none_of(ArrayRef{indices, values},
+                         [&](Value value) { return flow.hasBatchSize(value) || hasOpenSizes(value); });
+  }
+
   /// Rows that an optimizer adds up itself, of distinct numbers or of all of a table's, and goes on with: each replica
   /// has rows of its own, of which no sum or mean is anything. What is no function of rows (a sum that is linear in
   /// them) is found by the walk.
   LogicalResult findAddedGradients() {
     if (!joinsRows())
       return success();
+    // Nearest first, and what a single number (a norm over several tables' rows) is made of last: rows are those of the
+    // table that is updated by them.
     llvm::MapVector<Operation *, Operation *> updateOf;
-    for (Operation *update : found.updates)
-      if (!policies.get(getUpdatedVariable(update)).async)
-        updateOf.insert({update, update});
-    for (auto at = 0u; at < updateOf.size(); ++at) {
-      auto [op, update] = *std::next(updateOf.begin(), at);
-      for (Value operand : op->getOperands())
-        if (Operation *def = operand.getDefiningOp(); def && !found.contains(operand) && !ofForward.contains(operand))
+    SmallVector<std::pair<Operation *, Operation *>> ofNumbers;
+    auto reach = [&](Operation *op, Operation *update) {
+      for (Value operand : op->getOperands()) {
+        Operation *def = operand.getDefiningOp();
+        if (!def || found.contains(operand) || ofForward.contains(operand))
+          continue;
+        auto type = llvm::dyn_cast<RankedTensorType>(operand.getType());
+        if (type && type.hasStaticShape() && type.getNumElements() == 1)
+          ofNumbers.push_back({def, update});
+        else
           updateOf.insert({def, update});
+      }
+    };
+    for (Operation *update : found.updates)
+      if (const SyncPolicy &policy = policies.get(getUpdatedVariable(update)); !policy.async || servesItself(policy))
+        updateOf.insert({update, update});
+    for (size_t at = 0, number = 0; at < updateOf.size() || number < ofNumbers.size();) {
+      if (at < updateOf.size()) {
+        auto [op, update] = *std::next(updateOf.begin(), at++);
+        reach(op, update);
+      } else {
+        updateOf.insert(ofNumbers[number++]);
+      }
     }
-    for (auto [op, update] : updateOf.takeVector()) {
-      if (!llvm::isa<dfg::UnsortedSegmentSumOp>(op))
+    llvm::DenseMap<Value, Operation *> owners;
+    for (auto [op, update] : updateOf) {
+      std::optional<SparseGradient> gradient = findAddedRows(op, flow);
+      if (!gradient)
         continue;
+      Operation *owner = owners.insert({gradient->values, update}).first->second;
       const Flow &at = flow.get(op->getResult(0));
       if (at.kind == Flow::Replicated || (at.kind == Flow::Partial && (at.zero || at.scale == 0 || at.scale == 1)))
         continue;
-      if (std::optional<SparseGradient> gradient = findAddedRows(op, flow))
-        if (failed(takeSparse(*gradient, llvm::cast<dfg::UpdateInterface>(update), op)))
-          return failure();
+      if (failed(takeSparse(*gradient, llvm::cast<dfg::UpdateInterface>(owner), op)))
+        return failure();
     }
     return success();
   }
@@ -370,24 +399,44 @@ private:
   }
 
   LogicalResult start(Operation *op) {
-    bool async = policies.get(getUpdatedVariable(op)).async;
+    const SyncPolicy &policy = policies.get(getUpdatedVariable(op));
     for (Value operand : op->getOperands()) {
       if (dfg::isHandle(operand.getType()))
         continue;
-      if (!async) {
+      const Flow::Kind kind = flow.get(operand).kind;
+      const bool isOfRows = kind == Flow::Sharded || flow.hasBatchSize(operand) || hasOpenSizes(operand);
+      if (!policy.async || (isOfRows && servesItself(policy)))
         queue.push_back({operand, op});
-        continue;
-      }
-      const Flow &at = flow.get(operand);
-      if (at.kind == Flow::Replicated || found.contains(operand))
-        continue;
-      if (at.kind == Flow::Sharded || (at.kind == Flow::Local && flow.hasBatchSize(operand)))
-        return refuse({operand, op}, "still carries the batch's axis: it is not a sum or mean over the batch");
-      dist::Reduction reduction =
-          at.kind == Flow::Partial && at.scale == 1 ? dist::Reduction::Sum : dist::Reduction::Mean;
-      found.values.insert({operand, {reduction, getUpdatedVariable(op), {}}});
+      else if (kind != Flow::Replicated && !found.contains(operand) &&
+               failed(refuse({operand, op}, "still carries the batch's axis: it is not a sum or mean over the batch")))
+        return failure();
     }
     return success();
+  }
+
+  /// Whether what updates a variable without synchronization is a task of the executable, which is given gradients and
+  /// computes all that follows. To a server of TensorFlow's own each replica sends what its part of the graph computes.
+  static bool servesItself(const SyncPolicy &policy) { return policy.place && policy.place.getJob() != "ps"; }
+
+  /// What a server that updates by one replica's gradient alone is given of it: whatever it is, it is whole.
+  bool takesAsItIs(Item item) {
+    if (!item.update)
+      return false;
+    const SyncPolicy &policy = policies.get(getUpdatedVariable(item.update));
+    const Flow &at = flow.get(item.value);
+    if (!policy.async || at.kind == Flow::Replicated || at.kind == Flow::Sharded || flow.hasBatchSize(item.value) ||
+        (servesItself(policy) && hasOpenSizes(item.value)))
+      return false;
+    dist::Reduction reduction =
+        at.kind == Flow::Partial && at.scale == 1 ? dist::Reduction::Sum : dist::Reduction::Mean;
+    found.values.insert({item.value, {reduction, getUpdatedVariable(item.update), {}}});
+    return true;
+  }
+
+  /// Whether sizes of a value are not known: they may be others in each replica.
+  bool hasOpenSizes(Value value) const {
+    auto sizes = flow.getShapes().getShape(value);
+    return sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return !size.isKnown(); });
   }
 
   LogicalResult drain() {
@@ -615,8 +664,7 @@ private:
   }
 
   LogicalResult reduceOfOneLoss(Item item) {
-    auto sizes = flow.getShapes().getShape(item.value);
-    if (isInteger(item.value) || (sizes && llvm::any_of(*sizes, [](dfg::Dim size) { return !size.isKnown(); })))
+    if (isInteger(item.value) || hasOpenSizes(item.value))
       return refuse(item,
                     "is of rows that the examples choose, and each replica's have others, of which no sum or mean "
                     "is anything; take coupling=whole, and servers that keep replicas in step");
@@ -690,7 +738,7 @@ private:
   }
 
   LogicalResult refuse(Item item, llvm::StringRef why) {
-    if (!isInStep(item.update) || isObstacle(item))
+    if (!isInStep(item.update) || takesAsItIs(item) || isObstacle(item))
       return success();
     Operation *op = item.value.getDefiningOp();
     InFlightDiagnostic error = item.update->emitError()
@@ -715,7 +763,7 @@ private:
   }
 
   LogicalResult refuseUnproven(Item item) {
-    if (!isInStep(item.update) || isObstacle(item))
+    if (!isInStep(item.update) || takesAsItIs(item) || isObstacle(item))
       return success();
     Operation *cause = flow.get(item.value).cause;
     InFlightDiagnostic error = cause->emitError()
