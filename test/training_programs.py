@@ -1469,7 +1469,7 @@ def mined_negatives(make):
 @program
 def called_as_kernels(make):
     """Variables whose names the compiler would give to functions: the second `kernel` of Keras' cells is `kernel_1`."""
-    layers = [make.weights(f"{name}_{number}", FEATURES, FEATURES) for name in ("kernel", "constant", "update_step") for number in (0, 1)]
+    layers = [make.weights(f"{name}_{number}", FEATURES, FEATURES) for name in ("kernel", "constant", "update_step", "update_group", "accumulator") for number in (0, 1)]
     scale = tf.constant(make.numbers.normal(1, 0.1, FEATURES).astype(np.float32))
 
     hidden = make.x

@@ -160,9 +160,12 @@ private:
   }
 
   drt::VariableOp getSum(int64_t number, RankedTensorType type) {
-    std::string name = "accumulator_" + std::to_string(number);
-    if (auto known = symbols->lookup<drt::VariableOp>(name))
+    if (drt::VariableOp known = sums.lookup(number))
       return known;
+    // A variable of the graph may be called like this, and is another one.
+    std::string name = "accumulator_" + std::to_string(number);
+    while (symbols->lookup(name))
+      name += "_sum";
     OpBuilder b(&getContext());
     b.setInsertionPointToStart(getOperation().getBody());
     // The program's table has them last.
@@ -172,6 +175,7 @@ private:
         drt::VariableOp::create(b, b.getUnknownLoc(), name, type, /*trainable=*/false, /*saved=*/false, StringAttr(),
                                 DenseI64ArrayAttr(), DenseI64ArrayAttr(), IntegerAttr(), IntegerAttr(), IntegerAttr());
     symbols->insert(variable);
+    sums[number] = variable;
     return variable;
   }
 
@@ -182,7 +186,10 @@ private:
     if (gradient)
       types.push_back(buffer);
     ImplicitLocOpBuilder k(b.getLoc(), OpBuilder::atBlockEnd(getOperation().getBody()));
-    std::string name = std::string(gradient ? "accumulate_" : "forget_") + std::to_string(kernels++);
+    std::string name;
+    do
+      name = std::string(gradient ? "accumulate_" : "forget_") + std::to_string(kernels++);
+    while (symbols->lookup(name));
     auto kernel = drt::KernelOp::create(k, name, k.getFunctionType(types, {}));
     kernel.setRange(true);
     Block *body = kernel.addEntryBlock();
@@ -203,6 +210,7 @@ private:
   }
 
   SymbolTable *symbols = nullptr;
+  llvm::DenseMap<int64_t, drt::VariableOp> sums;
   unsigned kernels = 0;
 };
 

@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/SymbolNames.h"
 #include "passes/lower/gpu/RowUpdate.h"
 #include "passes/lower/gpu/UpdateOperands.h"
 #include "passes/lower/kernels/RangeKernel.h"
@@ -160,6 +161,7 @@ struct GroupUpdates : impl::GroupUpdatesBase<GroupUpdates> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
+    names.emplace(module);
     FailureOr<drt::ProgramOp> program = drt::getProgram(module);
     if (failed(program))
       return signalPassFailure();
@@ -197,7 +199,7 @@ private:
         members.push_back(op.getMember().value_or(0));
     }
     Location loc = FusedLoc::get(&getContext(), locations);
-    std::string name = "update_group_" + std::to_string(count++);
+    std::string name = names->make("update_group_", count);
     bool fits = tableBytes + getTableBytes(group) <= kMostTableBytes;
     tableBytes += fits ? getTableBytes(group) : 0;
     writeUpdateKernel(group, getOperation(), name, sizes, fits, loc);
@@ -217,7 +219,7 @@ private:
   void replace(const RowUpdate &update) {
     drt::SparseUpdateOp op = update.op;
     OpBuilder b(op);
-    std::string name = "update_rows_" + std::to_string(count++);
+    std::string name = names->make("update_rows_", count);
     writeRowUpdateKernel(update, getOperation(), name, sizes);
     drt::UpdateGroupOp::create(b, op.getLoc(), FlatSymbolRefAttr::get(&getContext(), name),
                                b.getArrayAttr({op.getVariablesAttr()}), IntegerAttr(), DenseI64ArrayAttr(),
@@ -228,6 +230,7 @@ private:
   MemorySizes sizes{};
   int64_t tableBytes = 0;
   unsigned count = 0;
+  std::optional<lower::SymbolNames> names;
 };
 
 } // namespace
