@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/NodeEdges.h"
+#include "dialects/dfg/NodeNames.h"
 
 using namespace mlir;
 
@@ -41,6 +42,27 @@ llvm::DenseSet<Operation *> findBehind(Block &block, llvm::function_ref<bool(Ope
     names.insert(getNodeName(&op));
   }
   return behind;
+}
+
+void eraseNodes(Block &block, llvm::ArrayRef<Operation *> nodes) {
+  llvm::StringSet<> gone;
+  for (Operation *op : nodes)
+    gone.insert(getNodeName(op));
+  for (Operation &op : block) {
+    SmallVector<Attribute> kept(getControl(&op));
+    const size_t before = kept.size();
+    llvm::erase_if(kept, [&](Attribute name) { return gone.contains(llvm::cast<StringAttr>(name).getValue()); });
+    if (kept.size() == before)
+      continue;
+    if (kept.empty())
+      op.removeAttr(kControlAttr);
+    else
+      op.setAttr(kControlAttr, ArrayAttr::get(op.getContext(), kept));
+  }
+  for (Operation *op : nodes)
+    op->dropAllUses();
+  for (Operation *op : nodes)
+    op->erase();
 }
 
 llvm::StringSet<> getEndpointNames(GraphOp graph) {

@@ -34,6 +34,9 @@ private:
 /// The nodes for which `isRoot` holds, and all that wait for one of them. The block is in order.
 llvm::DenseSet<mlir::Operation *> findBehind(mlir::Block &block, llvm::function_ref<bool(mlir::Operation *)> isRoot);
 
+/// Erases nodes whose values only each other use; who waits for one of them does not any longer.
+void eraseNodes(mlir::Block &block, llvm::ArrayRef<mlir::Operation *> nodes);
+
 /// Names of the nodes that the graph's attributes name, themselves or by their tensors: endpoints, fetches, the
 /// saver's.
 llvm::StringSet<> getEndpointNames(GraphOp graph);

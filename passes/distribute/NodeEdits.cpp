@@ -5,7 +5,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/NodeEdits.h"
-#include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/NodeNames.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -45,27 +44,6 @@ void leaveName(Operation *node) {
     llvm::replace(control, Attribute(left), Attribute(name));
     op.setAttr(dfg::kControlAttr, builder.getArrayAttr(control));
   }
-}
-
-void eraseNodes(Block &block, llvm::ArrayRef<Operation *> nodes) {
-  llvm::StringSet<> gone;
-  for (Operation *op : nodes)
-    gone.insert(dfg::getNodeName(op));
-  for (Operation &op : block) {
-    SmallVector<Attribute> kept(dfg::getControl(&op));
-    const size_t before = kept.size();
-    llvm::erase_if(kept, [&](Attribute name) { return gone.contains(llvm::cast<StringAttr>(name).getValue()); });
-    if (kept.size() == before)
-      continue;
-    if (kept.empty())
-      op.removeAttr(dfg::kControlAttr);
-    else
-      op.setAttr(dfg::kControlAttr, ArrayAttr::get(op.getContext(), kept));
-  }
-  for (Operation *op : nodes)
-    op->dropAllUses();
-  for (Operation *op : nodes)
-    op->erase();
 }
 
 } // namespace distc

@@ -20,8 +20,6 @@ std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
 /// Leaves the name of `node`, of which a replica has its share, to the node of the whole batch's value: it is
 /// NAME/share from now on, and who waits for it goes on to wait for it.
 void leaveName(mlir::Operation *node);
-/// Erases nodes whose values only each other use; who waits for one of them does not any longer.
-void eraseNodes(mlir::Block &block, llvm::ArrayRef<mlir::Operation *> nodes);
 
 } // namespace distc
 

@@ -73,6 +73,15 @@ void NumberedNodes::close(llvm::BitVector &set, SmallVectorImpl<unsigned> &pendi
   }
 }
 
+llvm::BitVector NumberedNodes::findNeeded(dfg::GraphOp graph) const {
+  llvm::BitVector needed(size());
+  SmallVector<unsigned> endpoints = findEndpoints(graph);
+  for (unsigned endpoint : endpoints)
+    needed.set(endpoint);
+  close(needed, endpoints, llvm::BitVector(size(), true));
+  return needed;
+}
+
 void NumberedNodes::keepControl(Operation *op, unsigned number, llvm::function_ref<bool(unsigned)> stays) const {
   ArrayRef<unsigned> before = getControl(number);
   if (llvm::all_of(before, stays))

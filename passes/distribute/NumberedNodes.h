@@ -40,6 +40,9 @@ public:
   /// Adds to `set` what its members `pending` need by operands and control edges, of the nodes in `within`.
   void close(llvm::BitVector &set, llvm::SmallVectorImpl<unsigned> &pending, const llvm::BitVector &within) const;
 
+  /// The nodes that endpoints need, and endpoints.
+  llvm::BitVector findNeeded(dfg::GraphOp graph) const;
+
   /// Has `op`, the node or a copy of it, wait for those of the node's control inputs that stay.
   void keepControl(mlir::Operation *op, unsigned number, llvm::function_ref<bool(unsigned)> stays) const;
 

@@ -117,12 +117,7 @@ private:
   /// itself.
   static LogicalResult checkOrder(dfg::GraphOp graph) {
     NumberedNodes nodes(graph);
-    const llvm::BitVector all(nodes.size(), true);
-    llvm::BitVector needed(nodes.size());
-    SmallVector<unsigned> endpoints = nodes.findEndpoints(graph);
-    for (unsigned endpoint : endpoints)
-      needed.set(endpoint);
-    nodes.close(needed, endpoints, all);
+    const llvm::BitVector needed = nodes.findNeeded(graph);
     for (unsigned number : needed.set_bits())
       for (unsigned before : nodes.getControl(number))
         if (before != NumberedNodes::kNone && before > number)
@@ -137,13 +132,9 @@ private:
   static bool isNeeded(Operation *op) {
     auto graph = op->getParentOfType<dfg::GraphOp>();
     NumberedNodes nodes(graph);
-    llvm::BitVector needed(nodes.size());
-    SmallVector<unsigned> endpoints = nodes.findEndpoints(graph);
-    if (endpoints.empty())
+    const llvm::BitVector needed = nodes.findNeeded(graph);
+    if (needed.none())
       return true;
-    for (unsigned endpoint : endpoints)
-      needed.set(endpoint);
-    nodes.close(needed, endpoints, llvm::BitVector(nodes.size(), true));
     const unsigned number = nodes.find(dfg::getNodeNameAttr(op));
     return number == NumberedNodes::kNone || needed[number];
   }

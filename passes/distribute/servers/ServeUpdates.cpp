@@ -5,13 +5,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/GatheredVariables.h"
+#include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/NumberedNodes.h"
 #include "passes/distribute/servers/Roles.h"
 #include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/synchronize/RawGradients.h"
-#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -122,18 +122,14 @@ private:
   /// nobody's: a replica has none of it, and a server not all that it may be computed of.
   void leaveOut() {
     NumberedNodes nodes(graph);
-    llvm::BitVector needed(nodes.size());
-    SmallVector<unsigned> endpoints = nodes.findEndpoints(graph);
-    for (unsigned endpoint : endpoints)
-      needed.set(endpoint);
-    nodes.close(needed, endpoints, llvm::BitVector(nodes.size(), true));
-    llvm::SetVector<Operation *> unneeded;
+    const llvm::BitVector needed = nodes.findNeeded(graph);
+    SmallVector<Operation *> unneeded;
     for (unsigned number = 0; number < nodes.size(); ++number)
       if (Operation *op = nodes[number]; !needed[number] && served.contains(op) && !step.contains(op))
-        unneeded.insert(op);
+        unneeded.push_back(op);
     for (Operation *op : unneeded)
       served.erase(op);
-    eraseNodes(block, unneeded.getArrayRef());
+    dfg::eraseNodes(block, unneeded);
   }
 
   /// Gives a server's node what the server must compute itself.

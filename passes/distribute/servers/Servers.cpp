@@ -162,11 +162,7 @@ private:
     if (leftOut.empty())
       return;
     NumberedNodes nodes(graph);
-    llvm::BitVector needed(nodes.size());
-    SmallVector<unsigned> endpoints = nodes.findEndpoints(graph);
-    for (unsigned endpoint : endpoints)
-      needed.set(endpoint);
-    nodes.close(needed, endpoints, llvm::BitVector(nodes.size(), true));
+    const llvm::BitVector needed = nodes.findNeeded(graph);
     for (size_t next = 0; next < leftOut.size(); ++next)
       for (Operation *user : leftOut[next]->getUsers())
         leftOut.insert(user);
@@ -184,7 +180,7 @@ private:
               "several servers, or of a server and of workers (a summary of gradients that are processed)";
     for (Operation *op : leftOut)
       found.erase(op);
-    eraseNodes(block, leftOut.getArrayRef());
+    dfg::eraseNodes(block, leftOut.getArrayRef());
   }
 
   /// `value` as the server computes it: its nodes move there, or are copied where workers need them too.

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/Frames.h"
+#include "dialects/dfg/NodeEdges.h"
 #include "dialects/dfg/NodeNames.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/graph/EndpointNodes.h"
@@ -144,29 +145,11 @@ private:
       if (runsRaised)
         gone.insert(&op);
     }
-    llvm::StringSet<> names;
-    for (size_t i = 0; i < gone.size(); ++i) {
-      names.insert(dfg::getNodeName(gone[i]));
+    for (size_t i = 0; i < gone.size(); ++i)
       for (Operation *user : gone[i]->getUsers())
         gone.insert(user);
-    }
     // Nothing that stays waits for what goes: it would be needed, too.
-    for (Operation &op : graph.getBody().front()) {
-      ArrayRef<Attribute> controls = dfg::getControl(&op);
-      SmallVector<Attribute> kept;
-      llvm::copy_if(controls, std::back_inserter(kept),
-                    [&](Attribute control) { return !names.contains(llvm::cast<StringAttr>(control).getValue()); });
-      if (kept.size() == controls.size())
-        continue;
-      if (kept.empty())
-        op.removeAttr(dfg::kControlAttr);
-      else
-        op.setAttr(dfg::kControlAttr, ArrayAttr::get(graph.getContext(), kept));
-    }
-    for (Operation *op : gone)
-      op->dropAllReferences();
-    for (Operation *op : gone)
-      op->erase();
+    dfg::eraseNodes(graph.getBody().front(), gone.getArrayRef());
   }
 
   static void eraseFunctions(ModuleOp module, const llvm::DenseSet<Operation *> &known) {
