@@ -13,6 +13,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/IR/SymbolTable.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/SymbolNames.h"
 #include "passes/lower/TensorType.h"
 #include "passes/lower/plan/Addresses.h"
 
@@ -36,6 +37,8 @@ struct AccumulateInVariables : impl::AccumulateInVariablesBase<AccumulateInVaria
   void runOnOperation() override {
     SymbolTable table(getOperation());
     symbols = &table;
+    names.emplace(getOperation());
+    sums.clear();
     for (drt::EntryOp entry : getEntries(getOperation()))
       for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
         if (auto keep = dyn_cast<drt::AccumulateOp>(op))
@@ -163,9 +166,8 @@ private:
     if (drt::VariableOp known = sums.lookup(number))
       return known;
     // A variable of the graph may be called like this, and is another one.
-    std::string name = "accumulator_" + std::to_string(number);
-    while (symbols->lookup(name))
-      name += "_sum";
+    unsigned free = static_cast<unsigned>(number);
+    const std::string name = names->make("accumulator_", free);
     OpBuilder b(&getContext());
     b.setInsertionPointToStart(getOperation().getBody());
     // The program's table has them last.
@@ -186,10 +188,7 @@ private:
     if (gradient)
       types.push_back(buffer);
     ImplicitLocOpBuilder k(b.getLoc(), OpBuilder::atBlockEnd(getOperation().getBody()));
-    std::string name;
-    do
-      name = std::string(gradient ? "accumulate_" : "forget_") + std::to_string(kernels++);
-    while (symbols->lookup(name));
+    const std::string name = names->make(gradient ? "accumulate_" : "forget_", kernels);
     auto kernel = drt::KernelOp::create(k, name, k.getFunctionType(types, {}));
     kernel.setRange(true);
     Block *body = kernel.addEntryBlock();
@@ -210,6 +209,7 @@ private:
   }
 
   SymbolTable *symbols = nullptr;
+  std::optional<lower::SymbolNames> names;
   llvm::DenseMap<int64_t, drt::VariableOp> sums;
   unsigned kernels = 0;
 };

@@ -13,6 +13,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/lower/Passes.h"
+#include "passes/lower/SymbolNames.h"
 #include "passes/lower/kernels/FusionPlan.h"
 #include "passes/lower/kernels/MemoryWrites.h"
 #include "passes/lower/kernels/RangeKernel.h"
@@ -192,28 +193,25 @@ struct FuseUpdates : impl::FuseUpdatesBase<FuseUpdates> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     SymbolTable symbols(module);
+    lower::SymbolNames names(module);
     for (auto entry : module.getOps<drt::EntryOp>()) {
       Block &body = entry.getBody().front();
       const MemoryWrites writes(body);
       for (auto update : body.getOps<drt::UpdateOp>())
         for (unsigned argument = 0; argument < update.getArguments().size();)
-          argument = fuse(update, argument, symbols, writes) ? 0 : argument + 1;
+          argument = fuse(update, argument, symbols, names, writes) ? 0 : argument + 1;
     }
     lower::eraseUnusedRangeKernels(module);
   }
 
 private:
-  bool fuse(drt::UpdateOp update, unsigned argument, SymbolTable &symbols, const MemoryWrites &writes) {
+  bool fuse(drt::UpdateOp update, unsigned argument, SymbolTable &symbols, lower::SymbolNames &names,
+            const MemoryWrites &writes) {
     auto kernel = symbols.lookup<drt::KernelOp>(update.getKernel());
     Fusion fusion(update, kernel, argument, writes);
     if (!kernel || !fusion.find())
       return false;
-    std::string name;
-    do
-      name = "update_fused_" + std::to_string(fused++);
-    while (symbols.lookup(name));
-    drt::KernelOp made = fusion.apply(name);
-    symbols.insert(made);
+    symbols.insert(fusion.apply(names.make("update_fused_", fused)));
     return true;
   }
 
