@@ -365,8 +365,8 @@ DRT_AMX void multiplyRows(const char *left, int64_t height, const char *right, i
       c[row * ldc + column] = aside[row * panel + column] + (add ? c[row * ldc + column] : 0.0f);
 }
 
-DRT_AMX void multiply(std::span<const PackedRows> rows, const char *right, int64_t depth, int64_t columns, int64_t ldc,
-                      bool add, PanelPacking &next) {
+DRT_AMX void multiply(std::span<const PackedRows> rows, const char *right, int64_t depth, int64_t column,
+                      int64_t columns, int64_t ldc, bool add, PanelPacking &next) {
   static const TileConfiguration configuration;
   _tile_loadconfig(&configuration);
   const int64_t panelBytes = MatrixUnits::panelBytes(depth), groups = panelBytes / MatrixUnits::groupBytes;
@@ -378,7 +378,7 @@ DRT_AMX void multiply(std::span<const PackedRows> rows, const char *right, int64
   Spread errand = {packer, packer.steps(), panels * groups * slotsOfGroup};
   for (const PackedRows &of : rows) {
     const char *left = of.left;
-    float *c = of.c;
+    float *c = of.c + column;
     for (int64_t row = 0; row < of.count; row += panel, left += panelBytes, c += panel * ldc) {
       errand.fetch(c + panel * ldc, std::clamp<int64_t>(of.count - row - panel, 0, panel), ldc * 4,
                    groups * slotsOfGroup);

@@ -95,10 +95,10 @@ struct MatrixUnits {
   bool (*packRows)(const float *const *rows, bool stepsAreRows, int64_t depth, int64_t lanes, char *to);
   void (*packRight)(PanelPacking &packing);
 
-  /// c = left * right, or c +=, of rows and a panel of the right operand with `columns`; rows of c are `ldc` apart.
-  /// `next` is packed meanwhile.
-  void (*multiply)(std::span<const PackedRows> rows, const char *right, int64_t depth, int64_t columns, int64_t ldc,
-                   bool add, PanelPacking &next);
+  /// Columns [column, column + columns) of c = left * right, or c +=, of rows and a panel of the right operand; rows of
+  /// c are `ldc` apart. `next` is packed meanwhile.
+  void (*multiply)(std::span<const PackedRows> rows, const char *right, int64_t depth, int64_t column, int64_t columns,
+                   int64_t ldc, bool add, PanelPacking &next);
 };
 
 /// Null where the processor has none (AMX with bfloat16 beside AVX-512), or the system does not let the process use

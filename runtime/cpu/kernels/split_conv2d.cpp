@@ -48,39 +48,26 @@ private:
   const float *images;
 };
 
-// Pixels are the rows, elements of the window the steps.
-class WindowRows final : public GatheredOperand {
+// The windows as a left operand: pixels are the rows and elements of the window the steps, or the other way round.
+class WindowOperand final : public GatheredOperand {
 public:
-  explicit WindowRows(const Windows &windows) : windows(windows) {}
+  WindowOperand(const Windows &windows, bool pixelsAreSteps) : windows(windows), pixelsAreSteps(pixelsAreSteps) {}
 
   bool pack(const MatrixUnits &units, const SplitRange &range, char *to) override {
-    table.resize(static_cast<size_t>(range.depth / MatrixUnits::group * range.lanes));
-    for (int64_t step = 0; step < range.depth; step += MatrixUnits::group)
-      windows.addresses(range.step + step, range.lane, range.lanes,
-                        table.data() + step / MatrixUnits::group * range.lanes);
-    return units.packRows(table.data(), false, range.depth, range.lanes, to);
+    // As many elements as packRows takes of one place; for each of these runs the addresses of all pixels.
+    const int64_t run = pixelsAreSteps ? MatrixUnits::tile : MatrixUnits::group;
+    const int64_t element = pixelsAreSteps ? range.lane : range.step, pixel = pixelsAreSteps ? range.step : range.lane;
+    const int64_t elements = pixelsAreSteps ? range.lanes : range.depth,
+                  pixels = pixelsAreSteps ? range.depth : range.lanes;
+    table.resize(static_cast<size_t>(elements / run * pixels));
+    for (int64_t own = 0; own < elements; own += run)
+      windows.addresses(element + own, pixel, pixels, table.data() + own / run * pixels);
+    return units.packRows(table.data(), pixelsAreSteps, range.depth, range.lanes, to);
   }
 
 private:
   const Windows &windows;
-  std::vector<const float *> table;
-};
-
-// Elements of the window are the rows, pixels the steps.
-class WindowColumns final : public GatheredOperand {
-public:
-  explicit WindowColumns(const Windows &windows) : windows(windows) {}
-
-  bool pack(const MatrixUnits &units, const SplitRange &range, char *to) override {
-    table.resize(static_cast<size_t>(range.depth * (range.lanes / MatrixUnits::tile)));
-    for (int64_t lane = 0; lane < range.lanes; lane += MatrixUnits::tile)
-      windows.addresses(range.lane + lane, range.step, range.depth,
-                        table.data() + lane / MatrixUnits::tile * range.depth);
-    return units.packRows(table.data(), true, range.depth, range.lanes, to);
-  }
-
-private:
-  const Windows &windows;
+  const bool pixelsAreSteps;
   std::vector<const float *> table;
 };
 
@@ -130,7 +117,7 @@ bool drt::suitsMatrixUnits(const drt_conv2d_desc &d, ConvolutionPass pass) {
 
 bool drt::splitConv2d(const drt_conv2d_desc &d, const float *input, const float *filter, float *output) {
   const Windows windows(d, input);
-  WindowRows left(windows);
+  WindowOperand left(windows, /*pixelsAreSteps=*/false);
   return splitGathered(windows.pixels(), d.k, windows.elements(), left, {filter, d.k, true}, output);
 }
 
@@ -138,7 +125,7 @@ bool drt::splitConv2dGradInput(const drt_conv2d_desc &d, const float *filter, co
                                float *inputGrad) {
   const drt_conv2d_desc of = reversed(d);
   const Windows windows(of, outputGrad);
-  WindowRows left(windows);
+  WindowOperand left(windows, /*pixelsAreSteps=*/false);
   const int64_t places = d.kh * d.kw;
   std::vector<const void *> terms;
   for (int64_t place = 0; place < places; ++place)
@@ -150,6 +137,6 @@ bool drt::splitConv2dGradInput(const drt_conv2d_desc &d, const float *filter, co
 bool drt::splitConv2dGradFilter(const drt_conv2d_desc &d, const float *input, const float *outputGrad,
                                 float *filterGrad) {
   const Windows windows(d, input);
-  WindowColumns left(windows);
+  WindowOperand left(windows, /*pixelsAreSteps=*/true);
   return splitGathered(windows.elements(), d.k, windows.pixels(), left, {outputGrad, d.k, true}, filterGrad);
 }

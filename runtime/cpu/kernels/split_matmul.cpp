@@ -101,9 +101,12 @@ private:
         std::swap(now, next);
         packing = column + panel < end ? packingAt(step, column + panel, end) : packingAt(step + depth, begin, end);
         const int64_t width = std::min(panel, end - column);
-        haveParts ? multiplyPanel(step, depth, column, width, packing) : multiplyByVectors(step, depth, column, width);
-        if (!haveParts)
+        if (haveParts) {
+          units.multiply(rows, now, depth, column, width, s.ldc, s.accumulate || step > 0, packing);
+        } else {
+          multiplyByVectors(step, depth, column, width);
           units.packRight(packing);
+        }
       }
     }
   }
@@ -124,25 +127,18 @@ private:
     return packing;
   }
 
-  void multiplyPanel(int64_t step, int64_t depth, int64_t column, int64_t width, PanelPacking &packing) {
-    for (PackedRows &of : rows)
-      of.c += column;
-    units.multiply(rows, now, depth, width, s.ldc, s.accumulate || step > 0, packing);
-    for (PackedRows &of : rows)
-      of.c -= column;
-  }
-
   // What has elements without parts, term by term.
   void multiplyByVectors(int64_t step, int64_t depth, int64_t column, int64_t width) {
+    if (lefts.front().gathered) { // alone, and it lies in no matrix
+      complete = false;
+      return;
+    }
     GemmShape part = s;
     part.n = width;
     for (const int64_t end = step + depth; step < end; step += part.k) {
       part.k = right.terms ? std::min(end - step, right.stepsOfTerm - step % right.stepsOfTerm) : end - step;
       part.accumulate = s.accumulate || step > 0;
       for (size_t i = 0; i < lefts.size(); ++i) {
-        complete &= !lefts[i].gathered;
-        if (lefts[i].gathered)
-          continue;
         part.m = rows[i].count;
         vectorSgemm(part, scale, lefts[i].operand.at(step, lefts[i].first), right.at(step, column), rows[i].c + column);
       }
