@@ -27,6 +27,7 @@ class Builder:
         self.feeds, self.fed, self.trained, self.count = {}, {}, {}, 0
         self.constants, self.again = [], None
         self.by_batch = set()  # variables that see each batch by itself: they count batches where gradients are accumulated
+        self.each_batch = {}  # of them those that wait for no other update: the updates of each
         self.moving = []  # variables that follow values of each batch
         self.ready = []  # what the next statement waits for
         self.step = None
@@ -274,13 +275,16 @@ class Builder:
             for gradient in gradients.values():
                 waits.append(gradient.values.op if isinstance(gradient, tf.IndexedSlices) else gradient.op)
         self.ready = waits
-        before = None
+        before, done = None, set()
         for number, (statement, gradients) in enumerate(zip(statements, early)):
             waits = before if statement.get("beside") and before is not None else self.ready
-            before = list(waits)
+            before, known = list(waits), set(self.by_batch)
             with tf1.control_dependencies(waits), tf1.variable_scope(f"statement{number}"):
                 updates = getattr(self, "do_" + statement["kind"])(statement, gradients)
             updates = [op for op in (u.op if isinstance(u, tf.Tensor) or hasattr(u, "op") else u for u in updates) if op is not None]
+            if done.isdisjoint(waits):
+                self.each_batch |= {name: updates for name in self.by_batch - known}
+            done.update(updates)
             self.ready = updates + (list(self.ready) if waits is not self.ready else [])
             if not self.ready:
                 self.ready = list(before)
@@ -942,6 +946,11 @@ class Builder:
                              lambda: w.assign_sub(0.03 * factor * g))
 
 
+def draws(graph):
+    """Whether nodes draw numbers: others each time that they run."""
+    return any(op.op_def.is_stateful and "seed2" in op.node_def.attr for op in graph.get_operations())
+
+
 def write(recipe, folder):
     """Builds the recipe's graph, trains it in TensorFlow, and leaves graph.meta, feeds.npz, expect.npz and case.json in `folder`."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -971,8 +980,27 @@ def write(recipe, folder):
                 fed = {f"{name}:0": array[rows] if array.ndim else array for name, array in builder.feeds.items()}
                 losses.append(session.run([builder.loss, builder.train], fed)[0])
             return losses, session.run(variables)
+
+        def train_by_halves(session):
+            """Variables that change with each batch, where a batch is two whose gradients are accumulated."""
+            session.run(builder.init)
+            of_halves = {name: variables[name] for name in builder.each_batch}
+            load = lambda values: session.run([loads[name][1] for name in values], {loads[name][0]: value for name, value in values.items()})
+            for step in range(recipe["steps"]):
+                begin, half = step * recipe["batch"], recipe["batch"] // 2
+                start = session.run(of_halves)
+                feed = lambda first, last: {f"{name}:0": array[first:last] if array.ndim else array for name, array in builder.feeds.items()}
+                for first in (begin, begin + half):
+                    session.run(list(builder.each_batch.values()), feed(first, first + half))
+                changed = session.run(of_halves)
+                load(start)
+                session.run(builder.train, feed(begin, begin + 2 * half))
+                load(changed)
+            return session.run(of_halves)
+
         with tf1.Session(graph=graph, config=tf1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=1)) as session:
             losses, final = train(session)
+            halves = train_by_halves(session) if builder.each_batch and recipe["batch"] % 2 == 0 and not draws(graph) else {}
             # What rounding makes of it must be small: nothing can be compared otherwise.
             _, other = train(session, lambda value: value * (1 + 1e-6 * builder.numbers.choice([-1, 1], value.shape)).astype(np.float32))
     for name, value in final.items():
@@ -980,12 +1008,14 @@ def write(recipe, folder):
             raise Unsuitable("ill-conditioned")
     (folder / "graph.meta").write_bytes(meta.SerializeToString(deterministic=True))
     np.savez(folder / "feeds.npz", **builder.feeds)
-    np.savez(folder / "expect.npz", loss=np.array(losses), **{f"var/{name}": value for name, value in final.items()})
+    np.savez(folder / "expect.npz", loss=np.array(losses), **{f"var/{name}": value for name, value in final.items()},
+             **{f"halves/{name}": value for name, value in halves.items()})
     case = {"loss": "loss:0", "train_op": "train_all", "init_op": "init", "feeds": sorted(f"{name}:0" for name in builder.feeds),
             "steps": recipe["steps"], "batch": 0 if recipe["constant_data"] else recipe["batch"], "loss_is_sum": recipe["loss"]["sum"],
             "loss_rtol": 1e-4, "penalties": bool(builder.penalties), "trained": {name: v.shape.as_list() for name, v in builder.trained.items()},
             "by_batch": sorted(builder.by_batch),
-            "whole_batches": recipe["along_batch"] or any(statement["kind"] in ("parts", "plateau") for statement in recipe["statements"]),
+            "whole_batches": recipe["along_batch"] or any(
+                statement["kind"] in ("parts", "plateau") or (statement["kind"] == "queue" and not statement["form"]) for statement in recipe["statements"]),
             "recipe": recipe}
     (folder / "case.json").write_text(json.dumps(case, indent=1))
 

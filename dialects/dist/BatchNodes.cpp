@@ -56,17 +56,23 @@ static bool readsSizes(Operation *op, const dfg::ShapeContext &shapes) {
 }
 
 dist::BatchNodes dist::findBatchNodes(Block &block, llvm::function_ref<bool(Operation *)> isInStep) {
+  return findBatchNodes(block, isInStep, [](Operation *op) {
+    auto share = op->getAttrOfType<StringAttr>(kFeedAttr);
+    return share && share.getValue() == kSharded;
+  });
+}
+
+dist::BatchNodes dist::findBatchNodes(Block &block, llvm::function_ref<bool(Operation *)> isInStep,
+                                      llvm::function_ref<bool(Operation *)> isBatched) {
   BatchNodes nodes;
-  llvm::DenseSet<Operation *> seeSizes; // of the batch, and nothing else of it
   dfg::ShapeContext shapes;
   llvm::StringSet<> namesPerUpdate;
   auto any = [](Operation *op, const llvm::DenseSet<Operation *> &set) {
     return llvm::any_of(op->getOperands(), [&](Value operand) { return set.contains(operand.getDefiningOp()); });
   };
   for (Operation &op : block) {
-    auto share = op.getAttrOfType<StringAttr>(kFeedAttr);
-    bool sees = (share && share.getValue() == kSharded) || llvm::isa<TakeOp>(op) || any(&op, nodes.seeBatch);
-    bool seesSizes = any(&op, seeSizes);
+    bool sees = isBatched(&op) || llvm::isa<TakeOp>(op) || op.hasAttr(kEachBatchAttr) || any(&op, nodes.seeBatch);
+    bool seesSizes = any(&op, nodes.seeSizes);
     if (sees && readsSizes(&op, shapes)) {
       sees = false;
       seesSizes = true;
@@ -76,7 +82,7 @@ dist::BatchNodes dist::findBatchNodes(Block &block, llvm::function_ref<bool(Oper
     if (sees)
       nodes.seeBatch.insert(&op);
     else if (seesSizes)
-      seeSizes.insert(&op);
+      nodes.seeSizes.insert(&op);
     bool perUpdate = llvm::isa<AccumulateOp>(op) || any(&op, nodes.runPerUpdate) ||
                      (!sees && llvm::isa<dfg::UpdateInterface>(op) && isInStep(&op) && !isOfRandomKey(&op, block));
     for (llvm::StringRef control : dfg::getControlInputs(&op))

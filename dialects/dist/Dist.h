@@ -69,6 +69,8 @@ inline constexpr llvm::StringLiteral kWhole = "whole";
 inline constexpr llvm::StringLiteral kSeedAttr = "dist.seed";
 /// On a node of the unrolled form: the replica that it belongs to, until dist-rename-scopes.
 inline constexpr llvm::StringLiteral kReplicaAttr = "dist.replica";
+/// On an update of a step whose gradients are accumulated: it happens at each batch.
+inline constexpr llvm::StringLiteral kEachBatchAttr = "dist.each_batch";
 /// Name of the module's topology.
 inline constexpr llvm::StringLiteral kCluster = "cluster";
 

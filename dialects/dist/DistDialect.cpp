@@ -110,6 +110,8 @@ const dfg::AttachedAttribute kAttached[] = {
     {kFeedAttr, isOn<dfg::PlaceholderOp, dfg::PlaceholderWithDefaultOp>, "a placeholder",
      [](Attribute value) { return isOneOf(value, {kSharded, kWhole}); }, "\"sharded\" or \"whole\""},
     {kSeedAttr, isOnNode, "a node", [](Attribute value) { return isOneOf(value, {"replica"}); }, "\"replica\""},
+    {kEachBatchAttr, [](Operation *op) { return llvm::isa<dfg::UpdateInterface>(op); }, "an update", isA<UnitAttr>,
+     "a unit"},
     {kReplicaAttr, isOnNode, "a node", [](Attribute value) { return isAtLeast(value, 0); },
      "a 64-bit integer that is not negative"},
 };

@@ -40,6 +40,7 @@ def DIST_Dialect : Dialect {
     - `dist.joins` on a graph: of each fetched tensor what it gives over all replicas, "concat:AXIS", "sum", "mean", "batch" or "first";
     - `dist.feed` on a placeholder: "sharded" where each replica is given its part of the first axis, "whole" where each is
       given all of it;
+    - `dist.each_batch` on an update, where gradients are accumulated: it happens at each batch, and not once for all;
     - `dist.seed` = "replica" on a random node: its numbers belong to a replica's own examples, so that each replica draws its rows
       of what one replica would draw for the whole batch; without it all replicas draw the same;
     - `dist.replica` on a node of the unrolled form: the replica that it belongs to, until it has its scope.

@@ -127,6 +127,24 @@ def DistOpenBatch : Pass<"dist-open-batch", "mlir::ModuleOp"> {
   let options = [Option<"batch", "batch", "int64_t", "0", "the size of the whole batch">];
 }
 
+def DistMarkBatchUpdates : Pass<"dist-mark-batch-updates", "mlir::ModuleOp"> {
+  let summary = "Marks updates that happen at each batch where gradients are accumulated";
+  let description = [{
+    With `accumulate_steps=k` an update that a gradient leads to happens once for k batches. One that sees of a batch what the loss is
+    computed from, or what else is no gradient (the moving averages of a batch normalization, a metric, a queue of negatives), happens at
+    each of them, as if nothing were accumulated: it is marked with `dist.each_batch`. Gradients are what the updates of variables that the
+    strategy has entries for are computed from, and the loss is not.
+
+    An update that waits, by data, by order or for a variable, for one that happens once for all batches does so too, and so does one on a
+    server: it sees the sum or mean of the batches. Without a loss nothing is known, and nothing is marked.
+
+    ```mlir
+    dfg.assign_sub_variable %moving, %change : ...                       // dfg.assign_sub_variable %moving, %change {dist.each_batch} : ...
+    dfg.resource_apply_gradient_descent %kernel, %rate, %gradient : ...  // as it is
+    ```
+  }];
+}
+
 def DistCoupleReplicas : Pass<"dist-couple-replicas", "mlir::ModuleOp"> {
   let summary = "Puts collectives where values of a step depend on other replicas' examples";
   let description = [{

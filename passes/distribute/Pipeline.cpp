@@ -44,6 +44,8 @@ static void buildPipeline(mlir::OpPassManager &manager, const DistributeOptions 
   manager.addPass(createDistFollowServers());
   // Of the graph before collectives: those that couple replicas ask what synchronization leaves.
   manager.addPass(createDistSeparateRows());
+  // Of the author's graph, too: what couples replicas, or is reduced, asks how often an update happens.
+  manager.addPass(createDistMarkBatchUpdates());
   // Before shares are marked: what is gathered draws no numbers of a replica's own.
   manager.addPass(createDistCoupleReplicas());
   manager.addPass(createDistReplicate());

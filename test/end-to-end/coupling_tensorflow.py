@@ -86,6 +86,19 @@ class Graph:
         logits = tf.matmul(tf.reshape(tf.cast(h, tf.float32), [-1, 16]), self.variable("kernel", 16, 4))
         return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=self.i, logits=logits))
 
+    def loss_statistics(self):
+        """Averages of a loss and of its root, a maximum, a queue of examples, and how many there were."""
+        tf, h = self.tf, self.encoded()
+        loss = tf.reduce_mean(tf.square(h - self.y[:, :4]))
+        self.statistic("loss", loss, [])
+        self.statistic("root", tf.sqrt(loss), [])
+        kept = {name: tf.get_variable(name, initializer=np.zeros(shape, np.float32), trainable=False, use_resource=True)
+                for name, shape in [("maximum", 4), ("queue", (2 * BATCH, 4)), ("examples", ())]}
+        self.updates += [tf.assign(kept["maximum"], tf.maximum(kept["maximum"], tf.reduce_max(h, 0))),
+                         tf.assign(kept["queue"], tf.concat([h, kept["queue"]], 0)[:2 * BATCH]),
+                         tf.assign_add(kept["examples"], tf.cast(tf.shape(h)[0], tf.float32))]
+        return loss
+
     def loss_squeezed(self):
         """Of a share of one example the batch's axis would be squeezed, too."""
         tf = self.tf
@@ -277,11 +290,11 @@ def make(tf, name, folder):
             apply = optimizer.apply_gradients(zip(clip(fed), variables))
 
             def train_on_means(groups):
-                """Updates of the mean of each group's gradients."""
+                """Updates of the mean of each group's gradients, and of the statistics of each of its members."""
                 session.run(init)
                 losses = []
                 for group in groups:
-                    each = [session.run([loss, *raw], feed) for feed in group]
+                    each = [session.run([loss, *raw, *graph.updates], feed)[:1 + len(raw)] for feed in group]
                     session.run(apply, dict(zip(fed, (np.mean(values, 0) for values in list(zip(*each))[1:]))))
                     losses.append([values[0] for values in each])
                 return losses, {v.op.name: session.run(v) for v in tf.global_variables()}
@@ -325,7 +338,8 @@ def refused(folder, replicas, flags, strategy=f"AllReduce:accumulate_steps={STEP
 
 
 # Sums that the whole batch's numbers divide are parts of means.
-ACCUMULATED = ["contrastive", "cumulative_sum", "hardest", "head_of_mean", "head_of_mean_clipped", "masked", "mean_of_chosen", "others_alone", "plain_mean", "some_rows"]
+ACCUMULATED = ["batch_normalization", "contrastive", "cumulative_sum", "fused_batch_normalization", "hardest", "head_of_mean", "head_of_mean_clipped",
+               "image_batch_normalization", "masked", "mean_of_chosen", "others_alone", "plain_mean", "some_rows", "statistics"]
 # With coupling=replica, the mean of the gradients that replicas compute of their shares.
 APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "plain_mean"]
 # How the sizes of tf.eye add up is not known.

@@ -18,7 +18,7 @@ BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes 
   BehindUpdates behind;
   llvm::StringSet<> names, variables;
   for (Operation &op : graph.getBody().front()) {
-    bool update = llvm::isa<dfg::UpdateInterface>(op);
+    bool update = llvm::isa<dfg::UpdateInterface>(op) && !op.hasAttr(dist::kEachBatchAttr);
     if (update && step.isKnown() && !step.contains(&op))
       continue;
     bool waits = update || reduced.contains(&op), byState = update;
@@ -50,10 +50,11 @@ void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const st
   BehindUpdates behind = findBehindUpdates(graph, step, gradients.path);
   llvm::DenseSet<Operation *> free;
   for (Operation &op : llvm::reverse(block))
-    if (behind.all.contains(&op) && !behind.byState.contains(&op) && llvm::any_of(op.getResults(), [&](Value result) {
-          return gradients.contains(result) ||
-                 llvm::any_of(result.getUsers(), [&](Operation *user) { return free.contains(user); });
-        }))
+    if (behind.all.contains(&op) && !behind.byState.contains(&op) &&
+        (op.hasAttr(dist::kEachBatchAttr) || llvm::any_of(op.getResults(), [&](Value result) {
+           return gradients.contains(result) ||
+                  llvm::any_of(result.getUsers(), [&](Operation *user) { return free.contains(user); });
+         })))
       free.insert(&op);
   if (free.empty())
     return;

@@ -10,7 +10,7 @@
 
 namespace distc {
 
-/// Nodes of the step that run behind one of its updates.
+/// Nodes of the step that run behind one of its updates; those that happen at each batch (`dist.each_batch`) are none.
 struct BehindUpdates {
   /// By data, by control edges, or by reading what it wrote.
   llvm::DenseSet<mlir::Operation *> all;
@@ -22,8 +22,9 @@ struct BehindUpdates {
 BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes &step,
                                 const llvm::DenseSet<mlir::Operation *> &reduced = {});
 
-/// Removes the control edges by which what `gradients` are made of waits for updates of the step without seeing what
-/// they write; what follows gets them. Gradients that are accumulated are needed at batches at which no update runs.
+/// Removes the control edges by which what `gradients` are made of, or an update that happens at each batch, waits for
+/// updates of the step without seeing what they write; what follows gets them. Gradients that are accumulated are
+/// needed at batches at which no update runs.
 void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step);
 
 } // namespace distc

@@ -54,15 +54,36 @@ private:
     const FailureOr<BatchFlow> &flow = getChildAnalysis<BatchFlowAnalysis>(graph).flow;
     if (failed(flow))
       return failure();
-    if (!chooseOwnRowsFirst(graph, *flow, policies))
-      return synchronize(graph, *flow, policies);
+    if (policies.replicas == 1 ||
+        llvm::none_of(graph.getBody().front(), [](Operation &op) { return op.hasAttr(dist::kEachBatchAttr); }))
+      return synchronizeGradients(graph, *flow, policies);
+    if (failed(synchronizeEachBatch(graph, *flow, policies)))
+      return failure();
+    FailureOr<BatchFlow> changed = BatchFlow::compute(graph);
+    return failed(changed) ? failure() : synchronizeGradients(graph, *changed, policies);
+  }
+
+  /// What happens at each batch, as if nothing were accumulated. The rest sees its reductions.
+  LogicalResult synchronizeEachBatch(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies) {
+    strategies::StepNodes step(graph);
+    FailureOr<RawGradients> values = findRawGradients(graph, flow, step, policies, UpdatesOf::EachBatch);
+    if (failed(values))
+      return failure();
+    Synchronizer synchronizer(graph, flow, *values, policies, step, UpdatesOf::EachBatch);
+    synchronizer.run(UpdatePlacement(graph, *values, policies, synchronizer.getConsumers()));
+    return success();
+  }
+
+  LogicalResult synchronizeGradients(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies) {
+    if (!chooseOwnRowsFirst(graph, flow, policies))
+      return synchronize(graph, flow, policies);
     FailureOr<BatchFlow> changed = BatchFlow::compute(graph);
     return failed(changed) ? failure() : synchronize(graph, *changed, policies);
   }
 
   LogicalResult synchronize(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies) {
     strategies::StepNodes step(graph);
-    FailureOr<RawGradients> gradients = findRawGradients(graph, flow, step, policies);
+    FailureOr<RawGradients> gradients = findRawGradients(graph, flow, step, policies, UpdatesOf::AllBatches);
     if (failed(gradients))
       return failure();
     if (policies.accumulateSteps > 1) {
@@ -76,7 +97,7 @@ private:
       for (const auto &[value, gradient] : gradients->values)
         value.getDefiningOp()->emitRemark() << "'" << gradient.variable << "' is synchronized here: node '"
                                             << dfg::getNodeName(value.getDefiningOp()) << "', " << flow.explain(value);
-    Synchronizer synchronizer(graph, flow, *gradients, policies, step);
+    Synchronizer synchronizer(graph, flow, *gradients, policies, step, UpdatesOf::AllBatches);
     UpdatePlacement placement(graph, *gradients, policies, synchronizer.getConsumers());
     if (failed(checkBackupWorkers(*gradients, policies, placement, synchronizer.getConsumers())))
       return failure();

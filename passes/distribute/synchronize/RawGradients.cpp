@@ -26,20 +26,23 @@ namespace {
 
 class Walk {
 public:
-  Walk(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step, const SyncPolicies &policies)
-      : graph(graph), flow(flow), step(step), policies(policies), functions(graph->getParentOfType<ModuleOp>()) {}
+  Walk(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step, const SyncPolicies &policies,
+       UpdatesOf which)
+      : graph(graph), flow(flow), step(step), policies(policies), which(which),
+        accumulateSteps(which == UpdatesOf::EachBatch ? 1 : policies.accumulateSteps),
+        functions(graph->getParentOfType<ModuleOp>()) {}
 
   LogicalResult run() {
     findCoupled();
     findLoss();
-    if (policies.accumulateSteps > 1 || flow.isEstimated())
+    if (accumulateSteps > 1 || flow.isEstimated())
       findForward();
     SmallVector<Operation *> entries, others;
     for (Operation &op : graph.getBody().front()) {
       if (failed(checkUnknownUpdate(&op)))
         return failure();
       auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
-      if (!update)
+      if (!update || op.hasAttr(dist::kEachBatchAttr) != (which == UpdatesOf::EachBatch))
         continue;
       llvm::StringRef variable = getUpdatedVariable(&op);
       // Statistics of a replica that waits for no other are its own.
@@ -89,11 +92,11 @@ private:
     return at.kind == Flow::Replicated;
   }
 
-  /// What is computed from other replicas' examples.
+  /// What is computed from other replicas' examples: behind the collectives that couple replicas, or that an update at
+  /// each batch needs.
   void findCoupled() {
     for (Operation &op : graph.getBody().front()) {
-      auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
-      if ((reduce && reduce.getCoupling()) || llvm::isa<dist::AllGatherOp>(op) ||
+      if (llvm::isa<dist::AllReduceOp, dist::AllGatherOp, dist::AllGatherSlicesOp>(op) ||
           llvm::any_of(op.getOperands(), [&](Value operand) { return coupled.contains(operand); }))
         coupled.insert(op.result_begin(), op.result_end());
     }
@@ -174,7 +177,7 @@ private:
   /// How the gradients of several batches become one: as they would in one replica alone, whatever it is that this one
   /// has of others.
   LogicalResult findBatchReductions() {
-    if (policies.accumulateSteps == 1 || obstacles)
+    if (accumulateSteps == 1 || obstacles)
       return success();
     for (auto &[value, gradient] : found.values)
       gradient.batches = gradient.reduction;
@@ -198,9 +201,8 @@ private:
           gradient.indices ? at.kind == Flow::Sharded : at.kind == Flow::Partial || at.kind == Flow::Replicated;
       if (!isKnown || (scale != 0 && scale != 1))
         return value.getDefiningOp()->emitError()
-               << "the gradient of variable '" << gradient.variable << "' is accumulated over "
-               << policies.accumulateSteps << " batches, but whether those of node '"
-               << dfg::getNodeName(value.getDefiningOp())
+               << "the gradient of variable '" << gradient.variable << "' is accumulated over " << accumulateSteps
+               << " batches, but whether those of node '" << dfg::getNodeName(value.getDefiningOp())
                << "', which depends on other replicas' examples, are parts of a sum or of a mean is not known; take "
                   "accumulate_steps=1, or coupling=replica";
       gradient.batches = *scale == 0 ? dist::Reduction::Mean : dist::Reduction::Sum;
@@ -225,7 +227,7 @@ private:
         if (gradient == found.values.end())
           continue;
         return op.emitError() << "the gradient of variable '" << gradient->second.variable << "' is accumulated over "
-                              << policies.accumulateSteps << " batches, but node '" << dfg::getNodeName(&op)
+                              << accumulateSteps << " batches, but node '" << dfg::getNodeName(&op)
                               << "' is made of the gradient of variable '" << found.values.find(of)->second.variable
                               << "' of one of them; take accumulate_steps=1";
       }
@@ -236,7 +238,7 @@ private:
   /// A fetch that is a function of sums over the batch (the root of a mean) is computed from the whole batch's, like
   /// what leads to an update.
   LogicalResult makeFetchesWhole() {
-    if (policies.replicas == 1 || !computesFetchesOfReduced(flow, policies))
+    if (policies.replicas == 1 || which == UpdatesOf::EachBatch || !computesFetchesOfReduced(flow, policies))
       return success();
     llvm::StringSet<> fetched;
     for (const std::string &tensor : getFetchedTensors(graph))
@@ -386,7 +388,7 @@ private:
       return error << "distc does not know the operation, so it cannot be synchronized";
     }
     Operation *update = functions.find(op);
-    if (!update || (policies.replicas == 1 && policies.accumulateSteps == 1))
+    if (!update || (policies.replicas == 1 && accumulateSteps == 1))
       return success();
     InFlightDiagnostic error = op->emitError() << "node '" << dfg::getNodeName(op) << "' runs a function whose node '"
                                                << dfg::getNodeName(update)
@@ -459,7 +461,7 @@ private:
     }
     switch (at.kind) {
     case Flow::Replicated:
-      if (policies.accumulateSteps > 1 && coupled.contains(item.value))
+      if (accumulateSteps > 1 && coupled.contains(item.value))
         return refuse(item, "is one batch's in all replicas, and how it adds up over accumulate_steps batches is not "
                             "known; take accumulate_steps=1, or coupling=replica");
       if (at.scale == 0 && item.update && failed(checkFixedSum(item)))
@@ -682,7 +684,7 @@ private:
   ///   reduced in place has no other reader;
   /// - none that is accumulated over several batches is computed behind an update, which runs at the last of them.
   LogicalResult moveForward() {
-    bool accumulates = policies.accumulateSteps > 1;
+    bool accumulates = accumulateSteps > 1;
     llvm::DenseSet<Operation *> behind;
     if (accumulates)
       behind = findBehindUpdates(graph, step).byState;
@@ -714,8 +716,8 @@ private:
         for (Value part : {value, gradient.indices})
           if (part && behind.contains(part.getDefiningOp()))
             return part.getDefiningOp()->emitError()
-                   << "the gradient of variable '" << gradient.variable << "' is accumulated over "
-                   << policies.accumulateSteps << " batches, but node '" << dfg::getNodeName(part.getDefiningOp())
+                   << "the gradient of variable '" << gradient.variable << "' is accumulated over " << accumulateSteps
+                   << " batches, but node '" << dfg::getNodeName(part.getDefiningOp())
                    << "', which it is made of, waits for an update of the same step, which runs once for all of them; "
                       "take accumulate_steps=1, or update behind the gradients";
     return success();
@@ -780,6 +782,9 @@ private:
   const BatchFlow &flow;
   const strategies::StepNodes &step;
   const SyncPolicies &policies;
+  const UpdatesOf which;
+  /// Batches whose gradients make one of the updates.
+  const int64_t accumulateSteps;
   FunctionUpdates functions;
   /// What is computed from other replicas' examples.
   llvm::DenseSet<Value> coupled;
@@ -808,8 +813,9 @@ llvm::StringRef getUpdatedVariable(Operation *op) {
 }
 
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
-                                               const strategies::StepNodes &step, const SyncPolicies &policies) {
-  Walk walk(graph, flow, step, policies);
+                                               const strategies::StepNodes &step, const SyncPolicies &policies,
+                                               UpdatesOf which) {
+  Walk walk(graph, flow, step, policies, which);
   if (failed(walk.run()))
     return failure();
   return std::move(walk.found);
@@ -838,11 +844,15 @@ llvm::DenseSet<Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &f
 llvm::SmallVector<Obstacle> findObstacles(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
                                           const SyncPolicies &policies) {
   SmallVector<Obstacle> obstacles;
-  Walk walk(graph, flow, step, policies);
-  walk.obstacles = &obstacles;
   // Another error is of another kind, and comes again when gradients are found.
   ScopedDiagnosticHandler silent(graph.getContext(), [](Diagnostic &) { return success(); });
-  (void)walk.run();
+  for (UpdatesOf which : {UpdatesOf::EachBatch, UpdatesOf::AllBatches}) {
+    if (which == UpdatesOf::EachBatch && (policies.accumulateSteps == 1 || policies.replicas == 1))
+      continue;
+    Walk walk(graph, flow, step, policies, which);
+    walk.obstacles = &obstacles;
+    (void)walk.run();
+  }
   return obstacles;
 }
 

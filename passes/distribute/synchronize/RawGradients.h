@@ -54,13 +54,17 @@ llvm::StringRef getUpdatedVariable(mlir::Operation *op);
 /// The loss and the fetches of `graph`, "NODE:OUTPUT".
 std::vector<std::string> getFetchedTensors(dfg::GraphOp graph);
 
-/// Walks back from every update of `graph`, all at once and nearest first, so that a gradient that several updates use
-/// (by a global norm) belongs to the update nearest to it; updates of variables that the strategy names go before
-/// others. What an update without synchronization (async) needs of a replica is taken as it is: each replica's is one
-/// of its own. But of rows, with which its slots' rows are changed, an executable's task makes it itself. Fails with a
-/// diagnostic where a value of the training step cannot be reduced.
+/// Where gradients are accumulated: the updates that happen at each batch (`dist.each_batch`), or the others.
+enum class UpdatesOf { EachBatch, AllBatches };
+
+/// Walks back from every update of `graph` that `which` names, all at once and nearest first, so that a gradient that
+/// several updates use (by a global norm) belongs to the update nearest to it; updates of variables that the strategy
+/// names go before others. What an update without synchronization (async) needs of a replica is taken as it is: each
+/// replica's is one of its own. But of rows, with which its slots' rows are changed, an executable's task makes it
+/// itself. Fails with a diagnostic where a value of the training step cannot be reduced.
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
-                                               const strategies::StepNodes &step, const SyncPolicies &policies);
+                                               const strategies::StepNodes &step, const SyncPolicies &policies,
+                                               UpdatesOf which);
 
 /// Whether a fetch that is a function of sums over the batch (the root of a mean) is computed of reduced ones, like
 /// what leads to an update; and the values of `graph` that are.

@@ -33,8 +33,12 @@ struct Synchronizer::BucketKey {
 };
 
 Synchronizer::Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawGradients &gradients,
-                           const SyncPolicies &policies, const strategies::StepNodes &step)
-    : block(graph.getBody().front()), flow(flow), gradients(gradients), policies(policies), step(step) {
+                           const SyncPolicies &policies, const strategies::StepNodes &step, UpdatesOf which)
+    : block(graph.getBody().front()), flow(flow), gradients(gradients), policies(policies), step(step), which(which),
+      accumulateSteps(which == UpdatesOf::EachBatch ? 1 : policies.accumulateSteps) {
+  // Names of their own, beside those of updates at each batch.
+  if (accumulateSteps > 1)
+    buckets = static_cast<uint32_t>(llvm::count_if(block, [](Operation &op) { return dist::isCollective(&op); }));
   copyWhatForwardNeeds();
 }
 
@@ -90,7 +94,8 @@ unsigned Synchronizer::getWave(Value value) const {
 }
 
 /// Nodes of the path whose value the replica's own part of the step needs as well: those that lead to a value with
-/// the batch's axis, or to one that is reduced. The path takes a copy of them.
+/// the batch's axis, or to one that is reduced; and those that updates need which happen more often than the path's, or
+/// less. The path takes a copy of them.
 void Synchronizer::copyWhatForwardNeeds() {
   consumers.insert(gradients.updates.begin(), gradients.updates.end());
   if (gradients.path.empty())
@@ -99,6 +104,8 @@ void Synchronizer::copyWhatForwardNeeds() {
   llvm::DenseSet<Operation *> needed, coupled;
   for (Operation &op : llvm::reverse(block)) {
     bool onPath = gradients.path.contains(&op);
+    if (isOfOtherUpdates(&op))
+      needed.insert(&op);
     auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
     if (reduce && reduce.getCoupling())
       coupled.insert(&op);
@@ -139,6 +146,16 @@ void Synchronizer::copyWhatForwardNeeds() {
       if (Value copy = replacements.lookup(operand.get()); copy && !gradients.contains(operand.get()))
         operand.set(copy);
   replacements.clear();
+}
+
+/// Whether a node off the path is an update that happens at each batch, where the path's do not, or where they do,
+/// another node.
+bool Synchronizer::isOfOtherUpdates(Operation *op) const {
+  if (policies.accumulateSteps == 1)
+    return false;
+  if (which == UpdatesOf::AllBatches)
+    return op->hasAttr(dist::kEachBatchAttr);
+  return !gradients.path.contains(op) && !llvm::is_contained(gradients.updates, op);
 }
 
 Synchronizer::BucketKey Synchronizer::getKey(Operation *op, Value value) const {
@@ -209,13 +226,13 @@ void Synchronizer::insertCollectives(const Members &members) {
 
 /// The values' sums or means over several batches, where the strategy has an update wait for them.
 SmallVector<Value> Synchronizer::accumulate(OpBuilder &builder, const BucketKey &key, ArrayRef<Value> members) {
-  if (policies.accumulateSteps == 1)
+  if (accumulateSteps == 1)
     return llvm::to_vector(members);
   SmallVector<llvm::StringRef> variables;
   for (Value member : members)
     variables.push_back(gradients.values.find(member)->second.variable);
   auto op = dist::AccumulateOp::create(builder, getLocation("accumulate/" + llvm::Twine(accumulations++)),
-                                       TypeRange(ValueRange(members)), key.batches, policies.accumulateSteps, members,
+                                       TypeRange(ValueRange(members)), key.batches, accumulateSteps, members,
                                        builder.getStrArrayAttr(variables));
   return llvm::to_vector(ValueRange(op.getAccumulated()));
 }
@@ -264,10 +281,10 @@ void Synchronizer::gather(Operation *after, const BucketKey &key, Value values) 
   OpBuilder builder(after->getContext());
   builder.setInsertionPointAfter(after);
   Value indices = gradient.indices, rows = values;
-  if (policies.accumulateSteps > 1) {
+  if (accumulateSteps > 1) {
     auto join = [&](dist::Reduction reduction, Value part) -> Value {
       return dist::AccumulateOp::create(builder, getLocation("accumulate/" + llvm::Twine(accumulations++)),
-                                        getRowsType(part), reduction, policies.accumulateSteps, part,
+                                        getRowsType(part), reduction, accumulateSteps, part,
                                         builder.getStrArrayAttr(gradient.variable), true)
           .getAccumulated()[0];
     };
@@ -298,14 +315,14 @@ void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
   SmallVector<Type> taken;
   for (Value member : members) {
     taken.push_back(gradient.indices ? getRowsType(member) : member.getType());
-    if (policies.accumulateSteps == 1 || policy.async) {
+    if (accumulateSteps == 1 || policy.async) {
       pushed.push_back(member);
       continue;
     }
-    auto steps = dist::AccumulateOp::create(
-        builder, getLocation("accumulate/" + llvm::Twine(accumulations++)), taken.back(),
-        member == gradient.indices ? dist::Reduction::Sum : key.batches, policies.accumulateSteps, member,
-        builder.getStrArrayAttr(gradient.variable), gradient.indices != nullptr);
+    auto steps =
+        dist::AccumulateOp::create(builder, getLocation("accumulate/" + llvm::Twine(accumulations++)), taken.back(),
+                                   member == gradient.indices ? dist::Reduction::Sum : key.batches, accumulateSteps,
+                                   member, builder.getStrArrayAttr(gradient.variable), gradient.indices != nullptr);
     pushed.push_back(steps.getAccumulated()[0]);
   }
   int64_t required = policy.async ? 1 : policies.required;

@@ -15,7 +15,7 @@ namespace distc {
 class Synchronizer {
 public:
   Synchronizer(dfg::GraphOp graph, const BatchFlow &flow, const RawGradients &gradients, const SyncPolicies &policies,
-               const strategies::StepNodes &step);
+               const strategies::StepNodes &step, UpdatesOf which);
 
   /// The nodes that see reduced values: updates, and the path to them (copies where forward needs the replica's own).
   const llvm::DenseSet<mlir::Operation *> &getConsumers() const { return consumers; }
@@ -30,6 +30,7 @@ private:
   /// The wave in which all that a raw gradient's collective takes is there.
   unsigned getWave(mlir::Value value) const;
   void copyWhatForwardNeeds();
+  bool isOfOtherUpdates(mlir::Operation *op) const;
   BucketKey getKey(mlir::Operation *op, mlir::Value value) const;
   void insertCollectives(const Members &members);
   llvm::SmallVector<mlir::Value> accumulate(mlir::OpBuilder &builder, const BucketKey &key,
@@ -52,6 +53,9 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> waves;
   llvm::StringMap<unsigned> accumulators; // of each variable, counted
   mlir::Operation *lastTake = nullptr;
+  const UpdatesOf which;
+  /// Batches whose gradients make one of the updates.
+  const int64_t accumulateSteps;
   uint32_t buckets = 0, accumulations = 0;
 };
 

@@ -1,0 +1,103 @@
+//===- MarkBatchUpdates.cpp - Which updates happen at each batch --------------------===//
+//
+// Part of distc. Licensed under the Apache License, Version 2.0.
+//
+//===----------------------------------------------------------------------===//
+
+#include "dialects/dfg/NodeNames.h"
+#include "dialects/dist/BatchNodes.h"
+#include "passes/distribute/Passes.h"
+#include "passes/distribute/synchronize/BehindUpdates.h"
+#include "passes/distribute/synchronize/RawGradients.h"
+
+using namespace mlir;
+
+namespace distc {
+
+#define GEN_PASS_DEF_DISTMARKBATCHUPDATES
+#include "passes/distribute/Passes.h.inc"
+
+namespace {
+
+/// `nodes`, and what they are computed from, but for nodes of `end`.
+llvm::DenseSet<Operation *> findSources(SmallVector<Operation *> nodes, const llvm::DenseSet<Operation *> &end) {
+  llvm::DenseSet<Operation *> sources;
+  while (!nodes.empty()) {
+    Operation *op = nodes.pop_back_val();
+    if (!op || end.contains(op) || !sources.insert(op).second)
+      continue;
+    for (Value operand : op->getOperands())
+      nodes.push_back(operand.getDefiningOp());
+  }
+  return sources;
+}
+
+struct DistMarkBatchUpdates : public impl::DistMarkBatchUpdatesBase<DistMarkBatchUpdates> {
+  void runOnOperation() override {
+    FailureOr<SyncPolicies> policies = SyncPolicies::read(getOperation());
+    if (failed(policies))
+      return signalPassFailure();
+    if (policies->accumulateSteps > 1)
+      for (auto graph : getOperation().getOps<dfg::GraphOp>())
+        if (failed(mark(graph, *policies)))
+          return signalPassFailure();
+    // It writes attributes, which the flow does not depend on.
+    markAnalysesPreserved<BatchFlowAnalysis>();
+  }
+
+private:
+  LogicalResult mark(dfg::GraphOp graph, const SyncPolicies &policies) {
+    strategies::StepNodes step(graph);
+    Block &block = graph.getBody().front();
+    Operation *loss = findLoss(graph);
+    if (!loss || !step.isKnown())
+      return success();
+    const FailureOr<BatchFlow> &flow = getChildAnalysis<BatchFlowAnalysis>(graph).flow;
+    if (failed(flow))
+      return failure();
+
+    dist::BatchNodes nodes = dist::findBatchNodes(
+        block, [&](Operation *op) { return step.contains(op); },
+        [&](Operation *op) {
+          auto feed = llvm::dyn_cast<dfg::PlaceholderOp>(op);
+          return feed && flow->isBatched(feed);
+        });
+    SmallVector<Operation *> updates, ofEntries;
+    for (Operation &op : block)
+      if (llvm::isa<dfg::UpdateInterface>(op) && step.contains(&op))
+        (policies.hasEntry(getUpdatedVariable(&op)) ? ofEntries : updates).push_back(&op);
+    llvm::DenseSet<Operation *> forward = findSources({loss}, {});
+    llvm::DenseSet<Operation *> backward = findSources(ofEntries, forward);
+    llvm::erase_if(updates, [&](Operation *op) {
+      // What is done without synchronization each replica does as it is.
+      if (policies.hasAsync || policies.get(getUpdatedVariable(op)).place ||
+          (!nodes.seeBatch.contains(op) && !nodes.seeSizes.contains(op)))
+        return true;
+      return llvm::any_of(findSources({op}, forward), [&](Operation *source) {
+        return backward.contains(source) && nodes.seeBatch.contains(source);
+      });
+    });
+    for (Operation *op : updates)
+      op->setAttr(dist::kEachBatchAttr, UnitAttr::get(&getContext()));
+    // What waits for an update that is not marked is not marked, and there are more to wait for then.
+    for (bool changed = true; changed;) {
+      const llvm::DenseSet<Operation *> behind = findBehindUpdates(graph, step).all;
+      changed = false;
+      for (Operation *op : updates)
+        changed |= behind.contains(op) && op->removeAttr(dist::kEachBatchAttr);
+    }
+    return success();
+  }
+
+  /// The node of the loss; null for none.
+  static Operation *findLoss(dfg::GraphOp graph) {
+    if (auto name = graph.getLossAttr())
+      for (Operation &op : graph.getBody().front())
+        if (dfg::getNodeName(&op) == dfg::getEndpointNode(name))
+          return &op;
+    return nullptr;
+  }
+};
+
+} // namespace
+} // namespace distc
