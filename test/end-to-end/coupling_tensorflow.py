@@ -90,8 +90,8 @@ class Graph:
         """Averages of a loss and of its root, a maximum, a queue of examples, and how many there were."""
         tf, h = self.tf, self.encoded()
         loss = tf.reduce_mean(tf.square(h - self.y[:, :4]))
-        self.statistic("loss", loss, [])
-        self.statistic("root", tf.sqrt(loss), [])
+        self.statistic("of_loss", loss, [])
+        self.statistic("of_root", tf.sqrt(loss), [])
         kept = {name: tf.get_variable(name, initializer=np.zeros(shape, np.float32), trainable=False, use_resource=True)
                 for name, shape in [("maximum", 4), ("queue", (2 * BATCH, 4)), ("examples", ())]}
         self.updates += [tf.assign(kept["maximum"], tf.maximum(kept["maximum"], tf.reduce_max(h, 0))),
@@ -338,12 +338,12 @@ def refused(folder, replicas, flags, strategy=f"AllReduce:accumulate_steps={STEP
 
 
 # Sums that the whole batch's numbers divide are parts of means.
-ACCUMULATED = ["batch_normalization", "contrastive", "cumulative_sum", "fused_batch_normalization", "hardest", "head_of_mean", "head_of_mean_clipped",
-               "image_batch_normalization", "masked", "mean_of_chosen", "others_alone", "plain_mean", "some_rows", "statistics"]
+# Of several batches the gradients are added up: `make` has their mean.
+SUMS = ["softmax_over_batch"]
 # With coupling=replica, the mean of the gradients that replicas compute of their shares.
 APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "plain_mean"]
-# How the sizes of tf.eye add up is not known.
-NOT_ACCUMULATED = {"head_of_mean": [2, 4], "head_of_mean_clipped": [2, 4], "others_alone": [2, 4], "some_rows": [2, 4]}
+# Several batches an update: rows of other replicas' examples, and sizes that are no multiple of the batch's.
+NOT_ACCUMULATED = {"embedding_and_batch_normalization": [1, 2, 4], "half_a_batch": [1, 2, 4], "of_candidates": [2, 4]}
 EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "images_in_bfloat16", "maximum", "of_joined_parts", "wrapped_sum"]
 
 
@@ -385,7 +385,7 @@ def main():
                     checks.check(f"{name}, exported, {BATCH} replicas of a worker", check_export, folder, want, [], BATCH)
             for replicas in NOT_ACCUMULATED.get(name, []):
                 checks.check(f"{name}, an update for {STEPS} batches, {replicas} replicas", refused, folder, replicas, flags)
-            if name in ACCUMULATED:
+            if name not in SUMS:
                 for replicas in map(int, arguments.replicas.split(",")):
                     if replicas not in NOT_ACCUMULATED.get(name, []):
                         checks.check(f"{name}, an update for {STEPS} batches, {replicas} replicas", check, folder, accumulated, replicas, flags,

@@ -10,6 +10,7 @@
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/flow/DescribeUnproven.h"
+#include "passes/distribute/flow/OperandRoles.h"
 #include "passes/distribute/synchronize/BehindUpdates.h"
 #include "passes/distribute/synchronize/FunctionUpdates.h"
 #include "passes/distribute/synchronize/MinimumCut.h"
@@ -125,7 +126,7 @@ private:
   }
 
   bool isOfBatch(Value value) const {
-    return !dfg::isHandle(value.getType()) && flow.get(value).kind != Flow::Replicated;
+    return !dfg::isHandle(value.getType()) && (flow.get(value).kind != Flow::Replicated || coupled.contains(value));
   }
 
   bool isOfRows(Value value) const { return flow.get(value).kind == Flow::Sharded || flow.hasBatchSize(value); }
@@ -134,30 +135,36 @@ private:
   /// gradients is wanted, and a function of gradients (clipping) is one of the average. A gradient is computed
   /// backwards from what the loss was computed from; what follows sees gradients alone. So gradients are the fewest
   /// values that all comes through which updates see of a batch, and of as few those nearest to the loss: a minimum
-  /// cut.
+  /// cut. What replicas have parts of, and couple, is no gradient before it is whole.
   void findGradients() {
     if (ofForward.empty())
       return;
+    llvm::DenseSet<Value> sources, sinks;
+    for (Operation *update : found.updates)
+      sinks.insert(update->operand_begin(), update->operand_end());
+    const llvm::DenseSet<Value> parts = findCoupledParts();
     MinimumCut graphOfValues;
     llvm::MapVector<Value, unsigned> vertices;
     for (Operation &op : graph.getBody().front())
       for (Value value : op.getResults()) {
         if (!isOfBatch(value) || ofForward.contains(value) || found.contains(value))
           continue;
-        const unsigned vertex = graphOfValues.addVertex(/*canCut=*/!isOfRows(value));
+        const unsigned vertex =
+            graphOfValues.addVertex(/*canCut=*/!isOfRows(value) && (!parts.contains(value) || sinks.contains(value)));
         vertices[value] = vertex;
-        bool hasOther = false;
+        bool hasOther = false, isSource = false;
         for (Value operand : op.getOperands())
           if (auto known = vertices.find(operand); known != vertices.end()) {
             graphOfValues.addEdge(known->second, vertex);
             hasOther = true;
           } else if (!dfg::isHandle(operand.getType()) && isOfBatch(operand)) {
             hasOther = true;
-            if (!found.contains(operand))
-              graphOfValues.addSource(vertex);
+            isSource |= !found.contains(operand);
           }
-        if (!hasOther)
+        if (isSource || !hasOther) {
           graphOfValues.addSource(vertex);
+          sources.insert(value);
+        }
       }
     for (Operation *update : found.updates)
       for (Value operand : update->getOperands())
@@ -169,10 +176,39 @@ private:
     for (auto [value, vertex] : vertices)
       if (cut.contains(vertex))
         gradientsOfOneLoss.insert(value);
+    for (auto [value, vertex] : vertices)
+      if (!cut.contains(vertex) &&
+          (sources.contains(value) || llvm::any_of(value.getDefiningOp()->getOperands(),
+                                                   [&](Value operand) { return beforeGradients.contains(operand); })))
+        beforeGradients.insert(value);
+  }
+
+  /// Values without rows of which a collective that couples replicas makes whole ones.
+  llvm::DenseSet<Value> findCoupledParts() {
+    llvm::DenseSet<Value> parts;
+    if (!coupled.empty())
+      for (Operation &op : llvm::reverse(graph.getBody().front()))
+        for (Value value : op.getResults())
+          if (!isOfRows(value) && llvm::any_of(value.getUsers(), [&](Operation *user) {
+                return isCoupling(user) ||
+                       llvm::any_of(user->getResults(), [&](Value result) { return parts.contains(result); });
+              }))
+            parts.insert(value);
+    return parts;
   }
 
   /// Whether a local value is of one loss alone, so that of several its average is wanted.
   bool isOfOneLoss(Value value) const { return gradientsOfOneLoss.contains(value) || ofForward.contains(value); }
+
+  /// Whether a value is a gradient of one loss, or what every batch makes alike of parts of such, linearly.
+  bool isLinearInGradients(Value value) const {
+    if (gradientsOfOneLoss.contains(value))
+      return true;
+    Operation *op = value.getDefiningOp();
+    return op && isLinearInPartials(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
+             return flow.get(operand).kind == Flow::Replicated || isLinearInGradients(operand);
+           });
+  }
 
   /// How the gradients of several batches become one: as they would in one replica alone, whatever it is that this one
   /// has of others.
@@ -199,6 +235,14 @@ private:
         ++*scale;
       bool isKnown =
           gradient.indices ? at.kind == Flow::Sharded : at.kind == Flow::Partial || at.kind == Flow::Replicated;
+      // It is linear in the loss.
+      if ((!isKnown || (scale != 0 && scale != 1)) && isLinearInGradients(value)) {
+        FailureOr<std::optional<int>> written = getWrittenScale();
+        if (failed(written))
+          return failure();
+        isKnown = written->has_value();
+        scale = *written;
+      }
       if (!isKnown || (scale != 0 && scale != 1))
         return value.getDefiningOp()->emitError()
                << "the gradient of variable '" << gradient.variable << "' is accumulated over " << accumulateSteps
@@ -211,24 +255,45 @@ private:
   }
 
   /// A gradient that is computed with what another one makes of its variable (two networks in turn, written as
-  /// functions) has one batch's of it, while the variable changes by that of all of them.
+  /// functions) has one batch's of it, while the variable changes by that of all of them. That sums over the batch are
+  /// gradients, and parts of others (behind a batch normalization), is another matter: those are linear in them.
   LogicalResult expectNoneOfAnother() {
-    llvm::DenseMap<Value, Value> madeOf;
-    for (Operation &op : graph.getBody().front()) {
+    /// Of which gradient a value is made, and whether it is a linear function of gradients.
+    struct Made {
       Value of;
+      bool isLinear;
+    };
+    llvm::DenseMap<Value, Made> madeOf;
+    for (Operation &op : graph.getBody().front()) {
+      SmallVector<Value> linear, others;
+      sortOperands(&op, linear, others);
+      auto get = [&](Value operand) {
+        return found.values.contains(operand) ? Made{operand, true} : madeOf.lookup_or(operand, Made{{}, true});
+      };
+      Made made{{}, true};
+      unsigned factors = 0;
       for (Value operand : op.getOperands())
-        if (Value known = found.values.contains(operand) ? operand : madeOf.lookup(operand))
-          of = known;
-      if (!of)
+        if (Made of = get(operand); of.of) {
+          made = {of.of, made.isLinear && of.isLinear && llvm::is_contained(linear, operand)};
+          ++factors;
+        }
+      if (!made.of)
         continue;
+      if (getLinearity(&op) == dfg::Linearity::Each)
+        made.isLinear &= factors == 1;
+      else // and of what is no gradient there is nothing added
+        made.isLinear &= llvm::all_of(linear, [&](Value operand) {
+          return get(operand).of || flow.get(operand).zero || (isOfBatch(operand) && !ofForward.contains(operand));
+        });
       for (Value result : op.getResults()) {
-        madeOf[result] = of;
+        madeOf.insert({result, made});
         auto gradient = found.values.find(result);
-        if (gradient == found.values.end())
+        if (made.isLinear || gradient == found.values.end())
           continue;
         return op.emitError() << "the gradient of variable '" << gradient->second.variable << "' is accumulated over "
                               << accumulateSteps << " batches, but node '" << dfg::getNodeName(&op)
-                              << "' is made of the gradient of variable '" << found.values.find(of)->second.variable
+                              << "' is made of the gradient of variable '"
+                              << found.values.find(made.of)->second.variable
                               << "' of one of them; take accumulate_steps=1";
       }
     }
@@ -461,9 +526,19 @@ private:
     }
     switch (at.kind) {
     case Flow::Replicated:
-      if (accumulateSteps > 1 && coupled.contains(item.value))
+      if (accumulateSteps > 1 && coupled.contains(item.value) && !at.zero) {
+        // Of rows there may be others in each batch. Without a loss no value is known for a gradient.
+        const bool canAdd = loss && !isInteger(item.value) && !isOfRows(item.value) && !hasOpenSizes(item.value);
+        const bool isOfOne = isOfOneLoss(item.value) || beforeGradients.contains(item.value);
+        if (canAdd && isOfOne && (at.scale == 0 || at.scale == 1))
+          return reduce(item, at.scale == 0 ? dist::Reduction::Mean : dist::Reduction::Sum);
+        if (Operation *op = item.value.getDefiningOp(); canAdd && !isOfOne && !isCoupling(op)) {
+          walkThrough(op, item.update);
+          return success();
+        }
         return refuse(item, "is one batch's in all replicas, and how it adds up over accumulate_steps batches is not "
                             "known; take accumulate_steps=1, or coupling=replica");
+      }
       if (at.scale == 0 && item.update && failed(checkFixedSum(item)))
         return failure();
       // With values of the replicas' own, a size is the share's. What is computed with a size (n - 1) is another
@@ -532,7 +607,7 @@ private:
     case Flow::Partial:
       return at.zero || at.scale == 0;
     case Flow::Replicated:
-      return (at.zero || at.scale == 0) && !coupled.contains(value);
+      return at.zero || at.scale == 0;
     case Flow::Sharded:
       return false;
     case Flow::Local:
@@ -729,7 +804,8 @@ private:
            llvm::all_of(op->getResults(), [&](Value result) { return flow.get(result).kind == Flow::Partial; }) &&
            llvm::all_of(op->getOperands(), [&](Value operand) {
              Flow::Kind kind = flow.get(operand).kind;
-             return kind == Flow::Partial || kind == Flow::Replicated;
+             return kind == Flow::Partial ||
+                    (kind == Flow::Replicated && (accumulateSteps == 1 || !coupled.contains(operand)));
            });
   }
 
@@ -792,6 +868,8 @@ private:
   std::optional<int> writtenScale; // getWrittenScale
   /// Where gradients are of several losses: what the loss is computed from, and the gradients.
   llvm::DenseSet<Value> ofForward, gradientsOfOneLoss;
+  /// What is computed from the batch and from no gradient, but is none of the forward values.
+  llvm::DenseSet<Value> beforeGradients;
   /// 0: the loss is a mean over the batch, as are gradients of several losses over them; 1: a sum.
   std::optional<int> scaleOfLoss;
   /// Of sparse gradients that servers are pushed: all replicas' rows, for what needs them (a norm).
