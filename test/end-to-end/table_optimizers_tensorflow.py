@@ -170,8 +170,7 @@ def main():
         for strategy in OWN_VALUES:
             checks.check(f"{name}, {strategy}", has_own_values, tf1, build(tf1, make), strategy)
         # Of one replica servers that take gradients as they come make what a device makes.
-        if name in ("tf1 Adagrad", "tf1 lazy Adam"):
-            checks.check(f"{name}, PS:sync=false", has_own_values, tf1, build(tf1, make), "PS:sync=false", 1)
+        checks.check(f"{name}, PS:sync=false", has_own_values, tf1, build(tf1, make), "PS:sync=false", 1)
     for name, make in (("Adagrad", lambda: tf1.train.AdagradOptimizer(0.1)), ("Momentum", lambda: tf1.train.MomentumOptimizer(0.1, 0.9))):
         for strategy, servers in (("PartitionedPS", 2), ("PSLoadBalancing", 2)):
             if not sys.argv[1:]:

@@ -324,11 +324,8 @@ private:
     llvm::StringRef variable = getUpdatedVariable(update);
     Value indices = update->getOperand(update.getIndicesOperand());
     Value values = update->getOperand(update.getGradientOperand());
-    // Its own rows of distinct numbers are enough for a server that takes no others to them, but where they are made of
-    // what the server has (a slot's rows).
     const SyncPolicy &policy = policies.get(variable);
-    if (policy.async &&
-        (!servesItself(policy) || findSparseGradient(update, flow, joinsRows()) || isGiven(indices, values))) {
+    if (policy.async && !servesItself(policy)) {
       take(indices, values, policy.reduction.value_or(dist::Reduction::Sum), variable);
       found.indexUses[{update, indices}] = values;
       return success();
@@ -341,12 +338,6 @@ private:
   /// Whether what is a function of several rows is made whole by joining rows: collectives where it is computed
   /// (dist-couple-replicas) do it otherwise.
   bool joinsRows() const { return flow.isEstimated() || policies.replicas == 1; }
-
-  /// Whether rows are neither the batch's nor of a number that data choose.
-  bool isGiven(Value indices, Value values) const {
-    return llvm::none_of(ArrayRef{indices, values},
-                         [&](Value value) { return flow.hasBatchSize(value) || hasOpenSizes(value); });
-  }
 
   /// Rows that an optimizer adds up itself, of distinct numbers or of all of a table's, and goes on with: each replica
   /// has rows of its own, of which no sum or mean is anything. What is no function of rows (a sum that is linear in
@@ -470,11 +461,9 @@ private:
     for (Value operand : op->getOperands()) {
       if (dfg::isHandle(operand.getType()))
         continue;
-      const Flow::Kind kind = flow.get(operand).kind;
-      const bool isOfRows = kind == Flow::Sharded || flow.hasBatchSize(operand) || hasOpenSizes(operand);
-      if (!policy.async || (isOfRows && servesItself(policy)))
+      if (!policy.async || servesItself(policy))
         queue.push_back({operand, op});
-      else if (kind != Flow::Replicated && !found.contains(operand) &&
+      else if (!isReplicated(operand) && !found.contains(operand) &&
                failed(refuse({operand, op}, "still carries the batch's axis: it is not a sum or mean over the batch")))
         return failure();
     }
@@ -483,7 +472,7 @@ private:
 
   /// Whether what updates a variable without synchronization is a task of the executable, which is given gradients and
   /// computes all that follows. To a server of TensorFlow's own each replica sends what its part of the graph computes.
-  static bool servesItself(const SyncPolicy &policy) { return policy.place && policy.place.getJob() != "ps"; }
+  static bool servesItself(const SyncPolicy &policy) { return policy.owner != nullptr; }
 
   /// What a server that updates by one replica's gradient alone is given of it: whatever it is, it is whole.
   bool takesAsItIs(Item item) {
