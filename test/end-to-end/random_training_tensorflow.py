@@ -39,6 +39,8 @@ HOSTS = ("127.0.0.1", "localhost")  # two names of this machine
 KINDS = ("executable", "hosts", "unrolled", "export")
 SERVERS = ("PS", "PSLoadBalancing", "PartitionedPS", "UnevenPartitionedPS", "Parallax", "RoundRobinPS", "PSLoadBalancing:local_proxy_variable=true",
            "PSLoadBalancing:accumulate_steps=2", "PartitionedPS:variable_averages=0.9")
+# Servers that serve on their own: of one replica they make what a device makes.
+SERVED = ("PS:sync=false", "PSLoadBalancing:sync=false", "PartitionedPS:sync=false", "PS:replicas_to_aggregate=1", "PS:staleness=2")
 DEVICE_STRATEGIES = (*STRATEGIES, "Parallax", "PSLoadBalancing", "PartitionedPS", "PSLoadBalancing:variable_averages=0.9")
 
 
@@ -137,7 +139,9 @@ class Case:
             strategy, flags = rng.choice(STRATEGIES), rng.choice(sites)
             if rng.random() < 0.4:
                 strategy, flags = rng.choice(SERVERS), flags + rng.choice([[], ["--ps", str(rng.randint(1, 3))]])
-            if rng.random() < 0.25:
+            if rng.random() < 0.1:
+                strategy, flags, replicas = rng.choice(SERVED), rng.choice([[], ["--ps", "2"]]), 1
+            elif rng.random() < 0.25:
                 flags = flags + ["--cores-per-replica", str(rng.randint(2, 3))]
         if self.facts.get("whole_batches"):  # those of parts of a batch are other numbers
             strategy = re.sub(r"[:,]accumulate_steps=2", lambda found: found.group()[0] if strategy[found.end():] else "", strategy).replace(":,", ":")

@@ -424,8 +424,11 @@ struct DistCoupleReplicas : public impl::DistCoupleReplicasBase<DistCoupleReplic
       for (auto graph : module.getOps<dfg::GraphOp>())
         if (failed(nameSqueezedAxes(graph, changed)))
           return signalPassFailure();
-    // Values of the replicas' own may have been asked for.
-    if ((policies->replicas > 1 || policies->accumulateSteps > 1) && !module->hasAttr(dist::kCouplingAttr))
+    // Values of the replicas' own may have been asked for. Of one replica they are the whole batch's, where it
+    // synchronizes at all.
+    const bool synchronizes = policies->replicas > 1 || policies->accumulateSteps > 1 || policies->hasSync ||
+                              policies->hasAsync || serving.has_value();
+    if (synchronizes && !module->hasAttr(dist::kCouplingAttr))
       for (auto graph : module.getOps<dfg::GraphOp>())
         if (failed(couple(graph, *policies, changed)))
           return signalPassFailure();

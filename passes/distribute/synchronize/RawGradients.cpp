@@ -88,6 +88,9 @@ private:
 
   static bool isInteger(Value value) { return getElementTypeOrSelf(value.getType()).isInteger(); }
 
+  /// Whether what reaches an update is one batch's of one replica (servers synchronize that, too), sum or mean alike.
+  bool isAlone() const { return policies.replicas == 1 && accumulateSteps == 1; }
+
   bool isReplicated(Value value) const {
     const Flow &at = flow.get(value);
     return at.kind == Flow::Replicated;
@@ -391,7 +394,7 @@ private:
   LogicalResult takeSparse(SparseGradient &gradient, dfg::UpdateInterface update, Operation *adder = nullptr) {
     llvm::StringRef variable = getUpdatedVariable(update);
     std::optional<int> scale = flow.get(gradient.values).scale;
-    if (flow.get(gradient.values).zero)
+    if (flow.get(gradient.values).zero || isAlone())
       scale = 0;
     // The whole batch's rows are the replicas' rows, divided by N where each was divided by its share of the batch.
     if (!scale || (*scale != 0 && *scale != -1))
@@ -444,7 +447,7 @@ private:
       return error << "distc does not know the operation, so it cannot be synchronized";
     }
     Operation *update = functions.find(op);
-    if (!update || (policies.replicas == 1 && accumulateSteps == 1))
+    if (!update || isAlone())
       return success();
     InFlightDiagnostic error = op->emitError() << "node '" << dfg::getNodeName(op) << "' runs a function whose node '"
                                                << dfg::getNodeName(update)
@@ -571,6 +574,11 @@ private:
       if (!flow.isEstimated() && seesRows(item.value))
         return refuseUnproven(item);
       if (isOfOneLoss(item.value)) {
+        // A condition on one batch's values: the values are whole.
+        if (isAlone() && isInteger(item.value) && !hasOpenSizes(item.value)) {
+          walkThrough(item.value.getDefiningOp(), item.update);
+          return success();
+        }
         if (flow.isEstimated() || policies.replicas == 1)
           return reduceOfOneLoss(item);
         // Beside a penalty, the average is that of the means and the penalty.
@@ -736,7 +744,7 @@ private:
                     "is anything; take coupling=whole, and servers that keep replicas in step");
     std::optional<int> scale = flow.get(item.value).scale;
     if (scale != 0 && scale != 1)
-      scale = scaleOfLoss;
+      scale = isAlone() ? 0 : scaleOfLoss;
     if (scale != 0 && scale != 1)
       return refuse(item, "is of one batch or of one replica's share, and whether those of several are parts of a sum "
                           "or of a mean is not known");
@@ -819,7 +827,7 @@ private:
 
   /// Where the graph fixes its batch, a number beside a sum over it may count the rows without being seen to do so.
   LogicalResult checkFixedSum(Item item) {
-    if (!flow.getFixedBatch() || flow.isEstimated() || flow.growsNot(item.value) ||
+    if (!flow.getFixedBatch() || isAlone() || flow.isEstimated() || flow.growsNot(item.value) ||
         policies.get(getUpdatedVariable(item.update)).reduction)
       return success();
     return refuse(item, ("is a sum over the batch, which the graph fixes to the " + llvm::Twine(flow.getFixedBatch()) +

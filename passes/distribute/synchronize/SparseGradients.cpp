@@ -81,6 +81,11 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
       next = {};
     if (next && isRows(at) && !isRows(flow.get(next)))
       next = {};
+    // What numbers of rows are brought within a table from may be outside of it.
+    if (next && isIndices(value) &&
+        (!isIndices(next) ||
+         llvm::isa<dfg::FloorModOp, dfg::TruncateModOp, dfg::ModOp, dfg::MinimumOp, dfg::MaximumOp>(op)))
+      next = {};
     if (!next)
       return isRows(at) ? value : Value();
     path.push_back(op);
