@@ -132,8 +132,8 @@ def DistMarkBatchUpdates : Pass<"dist-mark-batch-updates", "mlir::ModuleOp"> {
   let description = [{
     With `accumulate_steps=k` an update that a gradient leads to happens once for k batches. One that sees of a batch what the loss is
     computed from, or what else is no gradient (the moving averages of a batch normalization, a metric, a queue of negatives), happens at
-    each of them, as if nothing were accumulated: it is marked with `dist.each_batch`. Gradients are what the updates of variables that the
-    strategy has entries for are computed from, and the loss is not.
+    each of them, as if nothing were accumulated: it is marked with `dist.each_batch`. Gradients are what the loss is not computed from, but, also by
+    way of slots, updates of variables that the strategy has entries for, or that the loss depends on.
 
     An update that waits, by data, by order or for a variable, for one that happens once for all batches does so too, and so does one on a
     server: it sees the sum or mean of the batches. Without a loss nothing is known, and nothing is marked.

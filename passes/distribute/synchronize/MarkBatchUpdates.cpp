@@ -9,6 +9,8 @@
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/synchronize/BehindUpdates.h"
 #include "passes/distribute/synchronize/RawGradients.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -19,15 +21,25 @@ namespace distc {
 
 namespace {
 
-/// `nodes`, and what they are computed from, but for nodes of `end`.
-llvm::DenseSet<Operation *> findSources(SmallVector<Operation *> nodes, const llvm::DenseSet<Operation *> &end) {
+using UpdatesOfVariables = llvm::StringMap<SmallVector<Operation *>>;
+
+/// `nodes`, and what they are computed from, but for nodes of `end`: also by way of variables that `updates` change.
+llvm::DenseSet<Operation *> findSources(SmallVector<Operation *> nodes, const llvm::DenseSet<Operation *> &end,
+                                        const UpdatesOfVariables &updates) {
   llvm::DenseSet<Operation *> sources;
   while (!nodes.empty()) {
     Operation *op = nodes.pop_back_val();
     if (!op || end.contains(op) || !sources.insert(op).second)
       continue;
-    for (Value operand : op->getOperands())
-      nodes.push_back(operand.getDefiningOp());
+    // With what a loop's body takes from outside.
+    op->walk([&](Operation *inner) {
+      for (Value operand : inner->getOperands()) {
+        nodes.push_back(operand.getDefiningOp());
+        if (dfg::VarHandleOp handle = dfg::getVariableHandle(operand))
+          if (auto known = updates.find(handle.getVariable()); known != updates.end())
+            nodes.append(known->second);
+      }
+    });
   }
   return sources;
 }
@@ -62,18 +74,27 @@ private:
           auto feed = llvm::dyn_cast<dfg::PlaceholderOp>(op);
           return feed && flow->isBatched(feed);
         });
-    SmallVector<Operation *> updates, ofEntries;
+    // What the loss depends on may be trained, whether the strategy names it or not.
+    llvm::DenseSet<Operation *> forward = findSources({loss}, {}, {});
+    llvm::StringSet<> ofLoss;
+    for (Operation *op : forward)
+      if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op))
+        ofLoss.insert(handle.getVariable());
+    SmallVector<Operation *> updates, trained;
+    UpdatesOfVariables ofVariables;
     for (Operation &op : block)
-      if (llvm::isa<dfg::UpdateInterface>(op) && step.contains(&op))
-        (policies.hasEntry(getUpdatedVariable(&op)) ? ofEntries : updates).push_back(&op);
-    llvm::DenseSet<Operation *> forward = findSources({loss}, {});
-    llvm::DenseSet<Operation *> backward = findSources(ofEntries, forward);
+      if (llvm::isa<dfg::UpdateInterface>(op) && step.contains(&op)) {
+        llvm::StringRef variable = getUpdatedVariable(&op);
+        (policies.hasEntry(variable) || ofLoss.contains(variable) ? trained : updates).push_back(&op);
+        ofVariables[variable].push_back(&op);
+      }
+    llvm::DenseSet<Operation *> backward = findSources(trained, forward, ofVariables);
     llvm::erase_if(updates, [&](Operation *op) {
-      // What is done without synchronization each replica does as it is.
-      if (policies.hasAsync || policies.get(getUpdatedVariable(op)).place ||
+      // What is done without synchronization each replica does as it is. A slot changes with its variable.
+      if (policies.hasAsync || backward.contains(op) || policies.get(getUpdatedVariable(op)).place ||
           (!nodes.seeBatch.contains(op) && !nodes.seeSizes.contains(op)))
         return true;
-      return llvm::any_of(findSources({op}, forward), [&](Operation *source) {
+      return llvm::any_of(findSources({op}, forward, {}), [&](Operation *source) {
         return backward.contains(source) && nodes.seeBatch.contains(source);
       });
     });

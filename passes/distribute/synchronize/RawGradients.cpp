@@ -220,7 +220,7 @@ private:
       return success();
     for (auto &[value, gradient] : found.values)
       gradient.batches = gradient.reduction;
-    if (failed(expectNoneOfAnother()))
+    if (failed(expectLinear()))
       return failure();
     if (llvm::none_of(graph.getBody().front(), [](Operation &op) { return isCoupling(&op); }))
       return success();
@@ -257,22 +257,42 @@ private:
     return success();
   }
 
-  /// A gradient that is computed with what another one makes of its variable (two networks in turn, written as
-  /// functions) has one batch's of it, while the variable changes by that of all of them. That sums over the batch are
-  /// gradients, and parts of others (behind a batch normalization), is another matter: those are linear in them.
-  LogicalResult expectNoneOfAnother() {
-    /// Of which gradient a value is made, and whether it is a linear function of gradients.
+  /// Gradients of several batches are added up, and what is no linear function of those of one cannot be: a gradient
+  /// that is computed with what another one makes of its variable (two networks in turn, written as functions), and one
+  /// that is clipped by a norm that replicas make whole because rows meet it. That sums over the batch are gradients,
+  /// and parts of others (behind a batch normalization), is another matter: those are linear in them.
+  LogicalResult expectLinear() {
+    /// Which gradient, or sum of all replicas' behind the loss, a value is made of, and whether linearly.
     struct Made {
       Value of;
       bool isLinear;
     };
     llvm::DenseMap<Value, Made> madeOf;
+    auto isBehindLoss = [&](Value whole) {
+      auto result = llvm::dyn_cast<OpResult>(whole);
+      if (!result || ofForward.contains(whole) || !llvm::isa<dist::AllReduceOp, dist::AllGatherOp>(result.getOwner()))
+        return false;
+      // What forward has, too, may be made whole for backward alone, and so may a number of examples.
+      for (Value part = result.getOwner()->getOperand(result.getResultNumber()); !ofForward.contains(part);) {
+        Operation *op = part.getDefiningOp();
+        SmallVector<Value> linear, others;
+        if (op)
+          sortOperands(op, linear, others);
+        if (llvm::isa_and_nonnull<dfg::CastOp>(op) && isInteger(op->getOperand(0)))
+          return false;
+        if (linear.size() != 1)
+          return true;
+        part = linear.front();
+      }
+      return false;
+    };
+    auto get = [&](Value value) {
+      const bool isSeed = found.values.contains(value) || isBehindLoss(value);
+      return isSeed ? Made{value, true} : madeOf.lookup_or(value, Made{{}, true});
+    };
     for (Operation &op : graph.getBody().front()) {
       SmallVector<Value> linear, others;
       sortOperands(&op, linear, others);
-      auto get = [&](Value operand) {
-        return found.values.contains(operand) ? Made{operand, true} : madeOf.lookup_or(operand, Made{{}, true});
-      };
       Made made{{}, true};
       unsigned factors = 0;
       for (Value operand : op.getOperands())
@@ -282,7 +302,10 @@ private:
         }
       if (!made.of)
         continue;
-      if (getLinearity(&op) == dfg::Linearity::Each)
+      // What couples replicas adds, joins and cuts.
+      if (llvm::isa<dist::DISTDialect>(op.getDialect()))
+        made.isLinear = get(op.getOperand(0)).isLinear;
+      else if (getLinearity(&op) == dfg::Linearity::Each)
         made.isLinear &= factors == 1;
       else // and of what is no gradient there is nothing added
         made.isLinear &= llvm::all_of(linear, [&](Value operand) {
@@ -293,11 +316,15 @@ private:
         auto gradient = found.values.find(result);
         if (made.isLinear || gradient == found.values.end())
           continue;
-        return op.emitError() << "the gradient of variable '" << gradient->second.variable << "' is accumulated over "
-                              << accumulateSteps << " batches, but node '" << dfg::getNodeName(&op)
-                              << "' is made of the gradient of variable '"
-                              << found.values.find(made.of)->second.variable
-                              << "' of one of them; take accumulate_steps=1";
+        InFlightDiagnostic error = op.emitError() << "the gradient of variable '" << gradient->second.variable
+                                                  << "' is accumulated over " << accumulateSteps
+                                                  << " batches, but node '" << dfg::getNodeName(&op) << "' is made of ";
+        if (auto other = found.values.find(made.of); other != found.values.end())
+          return error << "the gradient of variable '" << other->second.variable
+                       << "' of one of them; take accumulate_steps=1";
+        return error << "what all replicas have of one of them behind the loss (node '"
+                     << dfg::getNodeName(made.of.getDefiningOp())
+                     << "'), and not linearly; take accumulate_steps=1, or coupling=replica";
       }
     }
     return success();

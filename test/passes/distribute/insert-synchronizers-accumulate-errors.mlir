@@ -74,3 +74,25 @@ module attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
     dfg.group {control = ["train_v", "train_w", "scheduled", "next", "counted"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// Rows that are scaled by a norm of one batch's whole gradient: of several batches it is that of all of theirs.
+module attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.graph attributes {train_op = "train", loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %squares = dfg.square %x : (tensor<?x4xf32>) -> tensor<?x4xf32> loc("squares")
+    %loss = dfg.mean %squares, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("loss")
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    %all = dist.all_reduce mean bucket 0 group -1 (%g) variables ["g"] {coupling} : tensor<4xf32> loc("all")
+    %norm = dfg.l2_loss %all : (tensor<4xf32>) -> tensor<f32> loc("norm")
+    %rows = dfg.mul %x, %norm : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("rows")
+    // expected-error @below {{the gradient of variable 'w' is accumulated over 2 batches, but node 'clipped' is made of what all replicas have of one of them behind the loss (node 'all'), and not linearly; take accumulate_steps=1, or coupling=replica}}
+    %clipped = dfg.mean %rows, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("clipped")
+    dfg.assign_sub %w, %clipped : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("train")
+  }
+}

@@ -73,6 +73,28 @@ module @behind attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
 
 // -----
 
+// A slot's update has a gradient, which the variable is given by way of the slot.
+// CHECK-LABEL: @slot
+// CHECK-NOT: dist.each_batch
+module @slot attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @velocity : tensor<4xf32>
+  dfg.graph attributes {train_op = "update", loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %velocity = dfg.var_handle @velocity : !dfg.ref<tensor<4xf32>> loc("velocity")
+    %loss = dfg.max %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("loss")
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    dfg.assign_add %velocity, %g : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("keep")
+    %kept = dfg.read_variable %velocity {control = ["keep"]} : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("kept")
+    dfg.assign_sub %w, %kept : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update")
+  }
+}
+
+// -----
+
 // Nothing is accumulated.
 // CHECK-LABEL: @each
 // CHECK-NOT: dist.each_batch
