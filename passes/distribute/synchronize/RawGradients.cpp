@@ -270,10 +270,13 @@ private:
     llvm::DenseMap<Value, Made> madeOf;
     auto isBehindLoss = [&](Value whole) {
       auto result = llvm::dyn_cast<OpResult>(whole);
-      if (!result || ofForward.contains(whole) || !llvm::isa<dist::AllReduceOp, dist::AllGatherOp>(result.getOwner()))
+      if (!loss || !result || ofForward.contains(whole) ||
+          !llvm::isa<dist::AllReduceOp, dist::AllGatherOp>(result.getOwner()))
         return false;
       // What forward has, too, may be made whole for backward alone, and so may a number of examples.
-      for (Value part = result.getOwner()->getOperand(result.getResultNumber()); !ofForward.contains(part);) {
+      bool isSame = true;
+      for (Value part = result.getOwner()->getOperand(result.getResultNumber());
+           !isSame || !ofForward.contains(part);) {
         Operation *op = part.getDefiningOp();
         SmallVector<Value> linear, others;
         if (op)
@@ -282,6 +285,7 @@ private:
           return false;
         if (linear.size() != 1)
           return true;
+        isSame &= op->hasTrait<dfg::Forwards>();
         part = linear.front();
       }
       return false;
