@@ -24,7 +24,7 @@ using namespace drt;
 namespace {
 constexpr int64_t lanes = 16, half = MatrixUnits::tile;
 constexpr int64_t tileBytes = 1024, partBytes = 2 * tileBytes;
-static_assert(MatrixUnits::groupBytes == 3 * partBytes);
+static_assert(MatrixUnits::groupBytes == 3 * partBytes && partBytes == 2 * tileBytes);
 
 /// The three parts of 16 floats, each in the upper half of a word whose lower half is zero.
 struct Parts {
@@ -240,7 +240,7 @@ DRT_AMX void packRight(PanelPacking &packing) {
 }
 
 // An errand of `steps` steps, which are spread over `slots` slots between products of tiles; and the tile of sums that
-// follows is fetched, some rows a slot.
+// follows is fetched, some rows a slot, and what of the left operand comes next.
 struct Spread {
   RightPacker packer;
   int64_t steps, slots, due = 0;
@@ -252,7 +252,10 @@ struct Spread {
     rowsPerSlot = (count + slotsOfTile - 1) / slotsOfTile;
   }
 
-  DRT_AMX [[gnu::always_inline]] inline void slot() {
+  // `next`: a tile's worth of memory.
+  DRT_AMX [[gnu::always_inline]] inline void slot(const char *next) {
+    for (int64_t line = 0; line < tileBytes; line += 64)
+      __builtin_prefetch(next + line, 0, 3);
     for (int64_t row = 0; row < rowsPerSlot && rows > 0; ++row, --rows, sums += pitch) {
       __builtin_prefetch(sums, 1, 2);
       __builtin_prefetch(sums + 64, 1, 2);
@@ -305,27 +308,28 @@ DRT_AMX void multiplyPanels(const char *left, const char *right, int64_t groups,
   }
   constexpr int64_t high = 0, middle = partBytes, low = 2 * partBytes;
   for (int64_t i = 0; i < groups; ++i, left += MatrixUnits::groupBytes, right += MatrixUnits::groupBytes) {
+    const char *next = left + MatrixUnits::groupBytes;
     // One operand of a product stays for the next one. The least products first, and the largest last: what is
     // multiplied by 1 is put together without rounding.
     takeLeft<rows>(left + low);
     takeRight<columns>(right + high);
     multiplyParts<rows, columns>();
-    errand.slot();
+    errand.slot(next);
     takeLeft<rows>(left + middle);
     multiplyParts<rows, columns>();
-    errand.slot();
+    errand.slot(next + tileBytes);
     takeRight<columns>(right + middle);
     multiplyParts<rows, columns>();
-    errand.slot();
+    errand.slot(next + 2 * tileBytes);
     takeLeft<rows>(left + high);
     multiplyParts<rows, columns>();
-    errand.slot();
+    errand.slot(next + 3 * tileBytes);
     takeRight<columns>(right + low);
     multiplyParts<rows, columns>();
-    errand.slot();
+    errand.slot(next + 4 * tileBytes);
     takeRight<columns>(right + high);
     multiplyParts<rows, columns>();
-    errand.slot();
+    errand.slot(next + 5 * tileBytes);
   }
   given = errand;
   _tile_stored(0, c, pitch);

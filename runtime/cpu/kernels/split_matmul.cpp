@@ -15,8 +15,9 @@
 using namespace drt;
 
 namespace {
-// The sums of a block stay in the second-level cache while its steps go by, beside the packed rows.
-constexpr int64_t blockRows = 256, blockElements = 128 * 1024;
+// The sums of a block stay in the second-level cache while its steps go by, beside the packed rows. With half as many
+// elements rows are packed twice as often: 256 x 1024 x 2048 of 64 terms takes 5.0 ms and not 4.7.
+constexpr int64_t blockRows = 256, blockElements = 256 * 1024;
 
 // Below these packing outweighs what is gained. A core of a Xeon of the Sapphire Rapids generation, GFLOP/s, and the
 // better of the library's sgemm and matmul:

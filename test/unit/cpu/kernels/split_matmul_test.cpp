@@ -76,7 +76,8 @@ TEST_CASE("products on matrix units, of all remainders and transposes", "[split]
                          {17, 48, 33},
                          {33, 70, 100},
                          {300, 33, 600},
-                         {40, 512, 300},
+                         {40, 512, 700},
+                         {70, 4000, 40},
                          {2, 4200, 40}})
     for (bool transposeA : {false, true})
       for (bool transposeB : {false, true})
@@ -193,8 +194,8 @@ TEST_CASE("infinities and NaN go through products on matrix units as through oth
   const float infinity = std::numeric_limits<float>::infinity();
   for (float special : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 3.4e38f})
     for (bool inLeft : {false, true})
-      for (int64_t step : {5, 290}) {
-        const GemmShape s = shapeOf(48, 100, 300, false, false);
+      for (int64_t step : {5, 590}) {
+        const GemmShape s = shapeOf(48, 100, 600, false, false);
         auto a = random.tensor<float>(s.m * s.k), b = random.tensor<float>(s.k * s.n);
         (inLeft ? a[static_cast<size_t>(7 * s.k + step)] : b[static_cast<size_t>(step * s.n + 40)]) = special;
         std::vector<float> c(static_cast<size_t>(s.m * s.n), 1.0f);
