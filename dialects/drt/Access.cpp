@@ -37,17 +37,24 @@ static SmallVector<Access> ofRangeKernel(ArrayAttr variables, ValueRange argumen
 
 SmallVector<Access> ReadOp::getAccesses() { return {}; } // an address; who uses it accesses it
 
-SmallVector<Access> MatmulOp::getAccesses() {
-  SmallVector<Access> accesses = readWhole(getOperands());
-  if (getJoined()) {
+/// Of drt.matmul and drt.matmul_packed, whose first operand is the left one.
+static SmallVector<Access> ofMatmul(ValueRange operands, Value result, bool joined) {
+  SmallVector<Access> accesses = readWhole(operands);
+  if (joined) {
     accesses[0].ofOthers = true;
-    const int64_t columns = cast<RankedTensorType>(getResult().getType()).getShape().back();
-    accesses.push_back({.writes = true, .extent = {Extent::Matmul, columns}, .tensor = getResult(), .ofOthers = true});
+    const int64_t columns = cast<RankedTensorType>(result.getType()).getShape().back();
+    accesses.push_back({.writes = true, .extent = {Extent::Matmul, columns}, .tensor = result, .ofOthers = true});
   }
   return accesses;
 }
+
+SmallVector<Access> MatmulOp::getAccesses() { return ofMatmul(getOperands(), getResult(), getJoined()); }
 bool MatmulOp::meetsBefore() { return getJoined(); }
 bool MatmulOp::meetsAfter() { return getJoined(); }
+
+SmallVector<Access> MatmulPackedOp::getAccesses() { return ofMatmul(getOperands(), getResult(), getJoined()); }
+bool MatmulPackedOp::meetsBefore() { return getJoined(); }
+bool MatmulPackedOp::meetsAfter() { return getJoined(); }
 
 // What is reduced lies in the bucket from here on: reading it as a tensor is over.
 SmallVector<Access> AllReduceStartOp::getAccesses() { return readWhole(getGradients()); }

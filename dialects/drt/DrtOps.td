@@ -210,6 +210,31 @@ def DRT_MatmulOp : DRT_Placed<"matmul", [DRT_Scope<"matmul">, Pure, DRT_ProductI
                        (ins OptionalAttr<DRT_PrecisionAttr>:$precision));
   let results = (outs DRT_Tensor:$result);
 }
+def DRT_PackOp : DRT_Placed<"pack", [DRT_Scope<"copy">, Pure, DRT_AccessInterface]> {
+  let hasVerifier = 1;
+  let summary = "drt_pack: the right operand of several matmuls, packed once for all of them";
+  let description = [{
+    In the form in which the machine that the program runs on multiplies it; the result is as large as any form, and its elements are nobody's to read but
+    those of `drt.matmul_packed`. With `joined` it is for matmuls that are: each replica, and each of its cores, packs the columns that it computes.
+
+    ```mlir
+    %p = drt.pack %w {transpose_b} : (tensor<256x1024xf32>) -> tensor<1573184xi8>
+    %y = drt.matmul_packed %x, %w, %p {transpose_b} : (tensor<64x1024xf32>, tensor<256x1024xf32>, tensor<1573184xi8>) -> tensor<64x256xf32>
+    ```
+  }];
+  let arguments = !con((ins DRT_Tensor:$b, UnitAttr:$transpose_b, UnitAttr:$joined), placed);
+  let results = (outs DRT_Tensor:$packed);
+}
+def DRT_MatmulPackedOp : DRT_Placed<"matmul_packed", [DRT_Scope<"matmul">, Pure, DRT_Accesses<["getAccesses", "meetsBefore", "meetsAfter"]>]> {
+  let hasVerifier = 1;
+  let summary = "drt_matmul_packed: drt.matmul of float32 whose right operand is also there as `drt.pack` made it";
+  let description = [{
+    Which elements have no packed form only the run knows, so that it takes b as well. With `joined` it is drt_matmul_joined, as `drt.matmul` is.
+  }];
+  let arguments = !con((ins DRT_Tensor:$a, DRT_Tensor:$b, DRT_Tensor:$packed, Optional<DRT_Tensor>:$bias, UnitAttr:$transpose_a,
+                            UnitAttr:$transpose_b, DefaultValuedAttr<I32Attr, "0">:$epilogue, UnitAttr:$joined), placed);
+  let results = (outs DRT_Tensor:$result);
+}
 def DRT_MatmulSumOp : DRT_Placed<"matmul_sum", [DRT_Scope<"matmul">, Pure, DRT_AccessInterface, SameVariadicOperandSize]> {
   let hasVerifier = 1;
   let summary = "drt_matmul_sum: the sum of a_i^T b_i over all pairs, matrices of the same shapes";

@@ -339,12 +339,37 @@ template <class Matmul> static LogicalResult expectMatmul(Matmul op) {
   return op.getBias() ? expectCount(op, "a bias", op.getBias(), c.getShape().back()) : success();
 }
 
-LogicalResult MatmulOp::verify() {
-  if (failed(expectMatmul(*this)))
+/// And what drt.matmul and drt.matmul_packed say of how it is computed.
+template <class Matmul> static LogicalResult expectWholeMatmul(Matmul op) {
+  if (failed(expectMatmul(op)))
     return failure();
-  if (getJoined() && (getTransposeA() || typeOf(getA()).getRank() != 2))
-    return emitOpError("joins replicas' rows, which are those of a matrix that is not transposed");
-  return expectBetween(*this, "epilogue", getEpilogue(), DRT_EPILOGUE_NONE, DRT_EPILOGUE_SIGMOID);
+  if (op.getJoined() && (op.getTransposeA() || typeOf(op.getA()).getRank() != 2))
+    return op.emitOpError("joins replicas' rows, which are those of a matrix that is not transposed");
+  return expectBetween(op, "epilogue", op.getEpilogue(), DRT_EPILOGUE_NONE, DRT_EPILOGUE_SIGMOID);
+}
+
+LogicalResult MatmulOp::verify() { return expectWholeMatmul(*this); }
+
+LogicalResult PackOp::verify() {
+  RankedTensorType b = typeOf(getB()), packed = typeOf(getPacked());
+  if (b.getRank() != 2 || !b.getElementType().isF32())
+    return emitOpError() << "packs a matrix of float32, not " << b;
+  const int64_t k = b.getDimSize(getTransposeB() ? 1 : 0), n = b.getDimSize(getTransposeB() ? 0 : 1);
+  // What is joined are parts, of which the runtime looks whether they have room.
+  const int64_t least = getJoined() ? drt_packed_bytes(0, 0) : drt_packed_bytes(k, n);
+  if (!packed.getElementType().isInteger(8) || packed.getRank() != 1 || packed.getNumElements() < least)
+    return emitOpError() << "gives " << packed << "; it needs a row of " << least << " bytes";
+  return success();
+}
+
+LogicalResult MatmulPackedOp::verify() {
+  if (failed(expectWholeMatmul(*this)))
+    return failure();
+  auto pack = getPacked().getDefiningOp<PackOp>();
+  if (!pack || pack.getB().getType() != getB().getType() || pack.getTransposeB() != getTransposeB() ||
+      pack.getJoined() != getJoined())
+    return emitOpError("needs what drt.pack made of an operand like its own");
+  return success();
 }
 
 LogicalResult MatmulAddOp::verify() {

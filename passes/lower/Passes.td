@@ -235,6 +235,36 @@ def JoinContractions : Pass<"drt-join-contractions", "::mlir::ModuleOp"> {
   ];
 }
 
+def PackOperands : Pass<"drt-pack-operands", "::mlir::ModuleOp"> {
+  let summary = "The right operand of several matmuls is packed once for all of them";
+  let description = [{
+    A processor multiplies a right operand in another form than it lies in memory: three bfloat16 for each float32 on matrix units, blocks that are copied elsewhere. A
+    matmul of few rows spends half of its time on making it, and a recurrent layer multiplies by the same variable in every iteration. Where at least `min-uses` matmuls of
+    float32 have one right operand (in the same direction: transposed or not, joined or not), `drt.pack` makes it in front of the first of them. What
+    form that is, the program decides when it runs; here stands that it has six bytes an element.
+
+    Counted are matmuls of `min-rows` to `max-rows` rows, of all replicas where they are joined, or of one core where several share them: of fewer, or where
+    the product is small, no machine packs, and of more, packing is little beside the arithmetic.
+
+    ```mlir
+    %y0 = drt.matmul %x0, %w ...
+    %y1 = drt.matmul %x1, %w ...
+    ```
+    becomes
+    ```mlir
+    %p = drt.pack %w : (tensor<256x1024xf32>) -> tensor<1573184xi8>
+    %y0 = drt.matmul_packed %x0, %w, %p ...
+    %y1 = drt.matmul_packed %x1, %w, %p ...
+    ```
+  }];
+  let options = [
+    Option<"minUses", "min-uses", "int64_t", "3", "matmuls that one right operand is packed for, at the least">,
+    Option<"minRows", "min-rows", "int64_t", "48", "matmuls of fewer rows do not count">,
+    Option<"maxRows", "max-rows", "int64_t", "512", "matmuls of more rows do not count">,
+    Option<"minProduct", "min-product", "int64_t", "524288", "multiplications of the smallest matmul that counts">,
+  ];
+}
+
 def FuseUpdates : Pass<"drt-fuse-updates", "::mlir::ModuleOp"> {
   let summary = "Updates compute what only they read";
   let description = [{

@@ -41,6 +41,8 @@ static void addCPUPasses(OpPassManager &manager, const std::string &precision, i
     entries.addPass(createSplitReductions({/*cores=*/true}));
   manager.addPass(createFuseUpdates());
   manager.addNestedPass<drt::EntryOp>(createDrawInUpdates());
+  // Which matmuls there are, and which are joined, is known.
+  manager.addPass(createPackOperands());
   manager.addPass(createOutlineKernels());
   // So far tensors are values; from here on they are memory. Every operation that reads or writes it is there.
   manager.addPass(createInsertCopies());

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/guarded.h"
 #include "cpu/images.h"
+#include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/matmul.h"
+#include "cpu/kernels/packed_operand.h"
 #include "cpu/kernels/pool.h"
 
 using namespace drt;
@@ -17,20 +19,56 @@ Share shareOf(const Replica &replica, int core, int cores) {
   return {replica.local_index * cores + core, replica.local_replicas * cores};
 }
 
+// Of what cores pack for joined products, in bytes: whole cache lines.
+int64_t bytesOfCore(int64_t bytes, int cores) { return bytes / cores / 64 * 64; }
+
 // Images that are worth a core of their own.
 int64_t grainOf(const drt_pool_desc &d) { return drt::grainOf(d.oh * d.ow * d.c * d.kh * d.kw); }
 
 } // namespace
 
 extern "C" {
-void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b,
-                const void *bias, void *c) {
+void drt_pack(drt_replica *replica, const drt_pack_desc *desc, const void *b, void *packed) {
+  guarded(replica, [&](Replica &replica) {
+    const bool transposed = desc->transpose != 0;
+    const int64_t pitch = transposed ? desc->k : desc->n;
+    const float *right = static_cast<const float *>(b);
+    if (useLibraryThreads) // as in the products
+      useLibraryThreads(replica.cores.front().primitives.threads());
+    const PackedForm form = PackedOperand::chooseForm(transposed, pitch);
+    if (!desc->joined) {
+      PackedOperand operand(packed, desc->k, desc->n);
+      const int64_t parts = operand.parts(form);
+      replica.divide(parts, grainOf(desc->k * desc->n / std::max<int64_t>(parts, 1)), [&](Replica::Core &, Range part) {
+        operand.pack(form, right, transposed, pitch, desc->bytes, part);
+      });
+      return;
+    }
+    replica.onEachCore([&](int core, int cores) {
+      const Range columns = columnsOfShare(desc->n, shareOf(replica, core, cores));
+      const int64_t bytes = bytesOfCore(desc->bytes, cores);
+      if (columns.empty())
+        return;
+      PackedOperand operand(static_cast<char *>(packed) + core * bytes, desc->k, columns.size());
+      operand.pack(form, right + columns.begin * (transposed ? pitch : 1), transposed, pitch, bytes,
+                   {0, operand.parts(form)});
+    });
+  });
+}
+
+void drt_matmul_packed(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a,
+                       const void *b, const void *packed, const void *bias, void *c) {
   guarded(replica, [&](Replica &replica) {
     const MatmulParts parts = matmulParts(*desc);
     replica.divide(parts.count, parts.grain, [&](Replica::Core &core, Range part) {
-      matmul(core.primitives, primitive, *desc, part, a, b, bias, c);
+      matmul(core.primitives, primitive, *desc, part, a, b, bias, c, packed);
     });
   });
+}
+
+void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a, const void *b,
+                const void *bias, void *c) {
+  drt_matmul_packed(replica, primitive, desc, a, b, nullptr, bias, c);
 }
 
 void drt_matmul_sum(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t terms,
@@ -44,12 +82,14 @@ void drt_matmul_sum(drt_replica *replica, int32_t primitive, const drt_matmul_de
 }
 
 void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride,
-                       int64_t c_stride, const void *a0, const void *b, const void *bias, void *c0) {
+                       int64_t c_stride, const void *a0, const void *b, const void *packed, int64_t packed_bytes,
+                       const void *bias, void *c0) {
   drt_barrier(replica);
   guarded(replica, [&](Replica &replica) {
     replica.onEachCore([&](int core, int cores) {
       matmulJoined(replica.cores[core].primitives, primitive, *desc, shareOf(replica, core, cores),
-                   {a0, a_stride, replica.local_replicas}, b, bias, c0, c_stride);
+                   {a0, a_stride, replica.local_replicas}, b, bias, c0, c_stride,
+                   packed ? static_cast<const char *>(packed) + core * bytesOfCore(packed_bytes, cores) : nullptr);
     });
   });
   drt_barrier(replica);

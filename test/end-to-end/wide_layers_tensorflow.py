@@ -78,6 +78,18 @@ def recurrent(g):
     return g.loss(g.dense(state, "last", 256, 10))
 
 
+@case(lambda tf: tf.train.AdamOptimizer(1e-3))
+def gated(g):
+    """A matrix that replicas share, packed once for all iterations and once for all of their gradients."""
+    tf, output = g.tf, g.dense(g.x, "first", 64, 256)
+    kernel, memory = g.weights("kernel", 256, 1024), tf.zeros_like(output)
+    for _ in range(4):
+        entered, kept, new, shown = tf.split(tf.matmul(output, kernel), 4, 1)
+        memory = tf.sigmoid(kept + 1.0) * memory + tf.sigmoid(entered) * tf.tanh(new)
+        output = tf.sigmoid(shown) * tf.tanh(memory)
+    return g.loss(g.dense(output, "last", 256, 10))
+
+
 @case(lambda tf: tf.train.MomentumOptimizer(0.05, 0.9))
 def convolutions(g):
     """Windows with padding, strides and one pixel; sums over images and pixels, whose results meet every pixel again."""

@@ -199,6 +199,8 @@ Work WorkEstimate::operator()(Operation *op) {
     work.launches = !isa<drt::EmptyOp>(op);
   if (auto matmul = dyn_cast<drt::MatmulOp>(op))
     work.matmuls = countMatmul(matmul.getA(), getColumns(matmul.getB(), matmul.getTransposeB()));
+  else if (auto matmul = dyn_cast<drt::MatmulPackedOp>(op))
+    work.matmuls = countMatmul(matmul.getA(), getColumns(matmul.getB(), matmul.getTransposeB()));
   else if (auto matmul = dyn_cast<drt::MatmulAddOp>(op))
     work.matmuls = countMatmul(matmul.getA(), getColumns(matmul.getB(), matmul.getTransposeB()));
   else if (auto matmul = dyn_cast<drt::MatmulBiasGradOp>(op))

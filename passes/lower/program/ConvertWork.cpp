@@ -45,17 +45,28 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
       .Case([&](drt::LaunchOp launch) { return convertLaunch(launch); })
       .Case([&](drt::MatmulOp matmul) {
         FlatSymbolRefAttr descriptor = describeMatmul(program.tables, matmul);
-        if (matmul.getJoined()) {
-          auto [a0, strideA] = replicated(matmul.getA());
-          auto [c0, strideC] = replicated(matmul.getResult());
-          callRuntime("drt_matmul_joined",
-                      {number32(program.sites.primitives++), symbolAddress(descriptor), strideA, strideC, a0,
-                       address(matmul.getB()), matmul.getBias() ? address(matmul.getBias()) : null(), c0});
-          return success();
-        }
+        if (matmul.getJoined())
+          return convertJoined(descriptor, matmul.getA(), matmul.getB(), /*packed=*/{}, matmul.getBias(),
+                               matmul.getResult());
         callRuntime("drt_matmul", {number32(program.sites.primitives++), symbolAddress(descriptor),
                                    address(matmul.getA()), address(matmul.getB()),
                                    matmul.getBias() ? address(matmul.getBias()) : null(), address(matmul.getResult())});
+        return success();
+      })
+      .Case([&](drt::PackOp pack) {
+        callRuntime("drt_pack", {symbolAddress(describePack(program.tables, pack)), address(pack.getB()),
+                                 address(pack.getPacked())});
+        return success();
+      })
+      .Case([&](drt::MatmulPackedOp matmul) {
+        FlatSymbolRefAttr descriptor = describeMatmulPacked(program.tables, matmul);
+        if (matmul.getJoined())
+          return convertJoined(descriptor, matmul.getA(), matmul.getB(), matmul.getPacked(), matmul.getBias(),
+                               matmul.getResult());
+        callRuntime("drt_matmul_packed",
+                    {number32(program.sites.primitives++), symbolAddress(descriptor), address(matmul.getA()),
+                     address(matmul.getB()), address(matmul.getPacked()),
+                     matmul.getBias() ? address(matmul.getBias()) : null(), address(matmul.getResult())});
         return success();
       })
       .Case([&](drt::MatmulAddOp matmul) {
@@ -172,6 +183,16 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
         return success();
       })
       .Default([](Operation *other) { return other->emitOpError("has no call of the runtime"); });
+}
+
+LogicalResult EntryConverter::convertJoined(FlatSymbolRefAttr descriptor, Value a, Value b, Value packed, Value bias,
+                                            Value result) {
+  auto [a0, strideA] = replicated(a);
+  auto [c0, strideC] = replicated(result);
+  callRuntime("drt_matmul_joined", {number32(program.sites.primitives++), symbolAddress(descriptor), strideA, strideC,
+                                    a0, address(b), packed ? address(packed) : null(),
+                                    number64(packed ? countElements(packed) : 0), bias ? address(bias) : null(), c0});
+  return success();
 }
 
 void EntryConverter::callRoutine(StringRef name, ArrayRef<int64_t> numbers, ArrayRef<Value> tensors,

@@ -67,7 +67,7 @@ Attribute describeRows(ConstantTables &tables, Value indices, int64_t depth, Arr
   return tables.structure(fields);
 }
 
-// Of drt.matmul and drt.matmul_add.
+// Of drt.matmul, drt.matmul_packed and drt.matmul_add.
 template <class Matmul>
 FlatSymbolRefAttr describeMatmul(ConstantTables &tables, Matmul op, uint32_t epilogue, int32_t accumulate) {
   RankedTensorType a = typeOf(op.getA()), b = typeOf(op.getB()), c = typeOf(op.getResult());
@@ -83,6 +83,17 @@ FlatSymbolRefAttr describeMatmul(ConstantTables &tables, Matmul op, uint32_t epi
 
 FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
   return describeMatmul(tables, op, op.getEpilogue(), /*accumulate=*/0);
+}
+
+FlatSymbolRefAttr describeMatmulPacked(ConstantTables &tables, drt::MatmulPackedOp op) {
+  return describeMatmul(tables, op, op.getEpilogue(), /*accumulate=*/0);
+}
+
+FlatSymbolRefAttr describePack(ConstantTables &tables, drt::PackOp op) {
+  ArrayRef<int64_t> b = typeOf(op.getB()).getShape();
+  const bool transposed = op.getTransposeB();
+  return describe<drt_pack_desc>(tables, {transposed, op.getJoined(), b[transposed ? 0 : 1], b[transposed ? 1 : 0],
+                                          typeOf(op.getPacked()).getNumElements()});
 }
 
 FlatSymbolRefAttr describeMatmulAdd(ConstantTables &tables, drt::MatmulAddOp op) {

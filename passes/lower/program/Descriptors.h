@@ -14,6 +14,8 @@ namespace distc {
 /// The address of the constant descriptor (drt_matmul_desc, ...) of a library call. Fails with a diagnostic at the
 /// operation.
 mlir::FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op);
+mlir::FlatSymbolRefAttr describeMatmulPacked(ConstantTables &tables, drt::MatmulPackedOp op);
+mlir::FlatSymbolRefAttr describePack(ConstantTables &tables, drt::PackOp op);
 mlir::FlatSymbolRefAttr describeMatmulAdd(ConstantTables &tables, drt::MatmulAddOp op);
 mlir::FlatSymbolRefAttr describeMatmulBiasGrad(ConstantTables &tables, drt::MatmulBiasGradOp op);
 mlir::FlatSymbolRefAttr describeMatmulSum(ConstantTables &tables, drt::MatmulSumOp op);

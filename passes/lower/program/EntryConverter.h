@@ -68,6 +68,9 @@ private:
 
   llvm::LogicalResult convertLaunch(drt::LaunchOp op);
   void copyBytes(Value to, Value from, int64_t count);
+  /// drt_matmul_joined; `packed` and `bias` may be null.
+  llvm::LogicalResult convertJoined(mlir::FlatSymbolRefAttr descriptor, mlir::Value a, mlir::Value b,
+                                    mlir::Value packed, mlir::Value bias, mlir::Value result);
   llvm::LogicalResult convertConv2D(mlir::Operation *op);
   llvm::LogicalResult convertPool(mlir::Operation *op);
   llvm::LogicalResult convertRandom(mlir::Operation *op);

@@ -8,6 +8,7 @@
 #include "cpu/compressor.h"
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/library_matmul.h"
+#include "cpu/kernels/packed_operand.h"
 #include "cpu/kernels/scratch.h"
 #include "cpu/kernels/sgemm.h"
 #include "cpu/kernels/split_matmul.h"
@@ -145,7 +146,7 @@ public:
       product = Buffer(scratch, static_cast<size_t>(desc.m * desc.n) * sizeof(double));
   }
 
-  template <class T> void run(const void *a, const void *b, const void *bias, void *c) {
+  template <class T> void run(const void *a, const void *b, const void *bias, void *c, const void *packed = nullptr) {
     const T *left = static_cast<const T *>(a), *right = static_cast<const T *>(b);
     T *product = static_cast<T *>(c);
     if (whole.batch > 1) {
@@ -168,17 +169,19 @@ public:
         sum->run(&a, &b, {row, std::min(parts.end, row + blockRows)}, 1.0f, static_cast<float *>(c) + row * whole.n);
       return;
     }
+    // One right operand serves all items, where it is packed.
+    const PackedOperand operand(const_cast<void *>(packed), whole.k, whole.n);
     for (int64_t item = 0; item < desc.batch; ++item)
       runItem(left + item * desc.batch_stride_a, right + item * desc.batch_stride_b, static_cast<const T *>(bias),
-              product + item * desc.m * desc.n);
+              product + item * desc.m * desc.n, operand);
   }
 
 private:
-  template <class T> void runItem(const T *a, const T *b, const T *bias, T *c) {
+  template <class T> void runItem(const T *a, const T *b, const T *bias, T *c, const PackedOperand &packed) {
     T *to = product.data() ? product.as<T>() : c;
     GemmShape shape = gemmShape(desc, whole.m, desc.accumulate && to == c);
     if constexpr (std::is_same_v<T, float>)
-      method == Method::Sgemm ? sgemm(shape, 1.0f, a, b, to) : gemm(shape, a, b, to);
+      method == Method::Sgemm ? sgemm(shape, 1.0f, a, b, to, &packed) : gemm(shape, a, b, to);
     else
       gemm(shape, a, b, to);
     applyEpilogue(desc.epilogue, desc.has_bias ? bias : nullptr, desc.m, desc.n, to);
@@ -276,7 +279,7 @@ MatmulParts drt::matmulParts(const drt_matmul_desc &given) {
 }
 
 void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Range parts, const void *a,
-                 const void *b, const void *bias, void *c) {
+                 const void *b, const void *bias, void *c, const void *packed) {
   if (useLibraryThreads)
     useLibraryThreads(cache.threads());
   if (isHalf(desc.dtype))
@@ -288,7 +291,7 @@ void drt::matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &des
       cache.get<MatmulSite>(site, [&] { return std::make_unique<MatmulSite>(desc, parts, cache.scratchOfNewSite()); });
   switch (desc.dtype) {
   case DRT_F32:
-    return prepared.run<float>(a, b, bias, c);
+    return prepared.run<float>(a, b, bias, c, packed);
   case DRT_F64:
     return prepared.run<double>(a, b, bias, c);
   case DRT_I32:

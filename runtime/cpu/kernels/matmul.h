@@ -24,9 +24,10 @@ struct MatmulParts {
 };
 MatmulParts matmulParts(const drt_matmul_desc &desc);
 
-/// Those of `parts`, matmulParts(desc); the same ones at each call of a site. a, b and c are the whole's.
+/// Those of `parts`, matmulParts(desc); the same ones at each call of a site. a, b and c are the whole's; `packed`:
+/// null, or b as drt_pack left it.
 void matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Range parts, const void *a, const void *b,
-            const void *bias, void *c);
+            const void *bias, void *c, const void *packed = nullptr);
 
 /// drt_matmul_sum; the parts are rows.
 MatmulParts matmulSumParts(const drt_matmul_desc &desc, int64_t terms);
@@ -51,9 +52,12 @@ void matmulUpdate(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &de
                   ReplicatedOperand b, double scale, drt_range_kernel kernel, void *const *arguments,
                   int numVariables = 0);
 
-// drt_matmul_joined, the columns that are one share, without joining the replicas.
+/// The columns of a product that are one share of drt_matmul_joined, which may be none.
+Range columnsOfShare(int64_t columns, Share share);
+
+// drt_matmul_joined, the columns that are one share, without joining the replicas. `packed`: null, or op(b)'s.
 void matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Share share, ReplicatedOperand a,
-                  const void *b, const void *bias, void *c, int64_t cStride);
+                  const void *b, const void *bias, void *c, int64_t cStride, const void *packed = nullptr);
 
 } // namespace drt
 

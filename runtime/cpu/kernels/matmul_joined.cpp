@@ -6,6 +6,7 @@
 #include "cpu/kernels/gemm.h"
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/matmul.h"
+#include "cpu/kernels/packed_operand.h"
 #include "cpu/kernels/scratch.h"
 #include "cpu/kernels/sgemm.h"
 #include "cpu/kernels/split_matmul.h"
@@ -23,7 +24,7 @@ namespace {
 class JoinedSite : public Prepared {
 public:
   JoinedSite(const drt_matmul_desc &desc, Share share, int replicas, Scratch &scratch)
-      : begin(boundary(desc.n, share.index, share.count)), end(boundary(desc.n, share.index + 1, share.count)),
+      : begin(columnsOfShare(desc.n, share).begin), end(columnsOfShare(desc.n, share).end),
         split(desc.n > 0 && suitsMatrixUnits(shapeOf(desc, replicas * desc.m, end - begin))),
         streamed(!split && tileKernels() && begin < end && StreamedMatmul::suits(desc, replicas)
                      ? std::make_unique<StreamedMatmul>(*tileKernels(), desc, replicas, begin, end, scratch)
@@ -36,18 +37,22 @@ public:
   bool split;                               // by matrix units
   std::unique_ptr<StreamedMatmul> streamed; // null: by sgemm
   Buffer stacked, product;
-
-private:
-  // Whole vectors and cache lines.
-  static int64_t boundary(int64_t columns, int part, int parts) {
-    constexpr int64_t group = 16;
-    return std::min(columns, (columns + group - 1) / group * part / parts * group);
-  }
 };
+
+// Whole vectors and cache lines.
+int64_t boundary(int64_t columns, int part, int parts) {
+  constexpr int64_t group = 16;
+  return std::min(columns, (columns + group - 1) / group * part / parts * group);
+}
 } // namespace
 
+Range drt::columnsOfShare(int64_t columns, Share share) {
+  return {boundary(columns, share.index, share.count), boundary(columns, share.index + 1, share.count)};
+}
+
 void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Share share,
-                       ReplicatedOperand a, const void *b, const void *bias, void *c, int64_t cStride) {
+                       ReplicatedOperand a, const void *b, const void *bias, void *c, int64_t cStride,
+                       const void *packed) {
   if (useLibraryThreads)
     useLibraryThreads(cache.threads());
   auto &prepared = cache.get<JoinedSite>(site, [&] {
@@ -66,13 +71,14 @@ void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_des
   const bool transposed = desc.transpose_b != 0;
   const int64_t ldb = transposed ? desc.k : desc.n;
   const float *right = static_cast<const float *>(b) + (transposed ? prepared.begin * ldb : prepared.begin);
+  const PackedOperand operand(const_cast<void *>(packed), desc.k, columns);
   const float *ownBias = desc.has_bias ? static_cast<const float *>(bias) + prepared.begin : nullptr;
   if (prepared.split) {
     std::vector<LeftOperand> lefts;
     for (int64_t replica = 0; replica < a.replicas; ++replica)
       lefts.push_back({reinterpret_cast<const float *>(base + replica * a.stride),
                        reinterpret_cast<float *>(static_cast<char *>(c) + replica * cStride) + prepared.begin});
-    splitMatmul(shapeOf(desc, desc.m, columns), 1.0f, lefts, right);
+    splitMatmul(shapeOf(desc, desc.m, columns), 1.0f, lefts, right, &operand);
     for (const LeftOperand &of : lefts)
       for (int64_t row = 0; row < desc.m; ++row)
         applyEpilogue(desc.epilogue, ownBias, 1, columns, of.c + row * desc.n);
@@ -90,7 +96,7 @@ void drt::matmulJoined(PrimitiveCache &cache, int32_t site, const drt_matmul_des
   }
   float *product = prepared.product.as<float>();
   sgemm({a.replicas * desc.m, columns, desc.k, false, transposed, desc.k, ldb, columns, false}, 1.0f, left, right,
-        product);
+        product, &operand);
   applyEpilogue(desc.epilogue, ownBias, a.replicas * desc.m, columns, product);
   for (int replica = 0; replica < a.replicas; ++replica) {
     float *to = reinterpret_cast<float *>(static_cast<char *>(c) + replica * cStride) + prepared.begin;

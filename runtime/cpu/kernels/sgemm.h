@@ -9,6 +9,7 @@
 #include "cpu/kernels/gemm.h"
 
 namespace drt {
+class PackedOperand;
 
 /// How a product is given to the library, whose loops wait for memory where b's rows lie a multiple of a large power of
 /// two apart: the rows of a panel meet in the same few cache sets and drive each other out.
@@ -45,12 +46,21 @@ Feed chooseFeed(const GemmShape &shape);
 /// Whether the library reads operands where they lie, on one thread with vectors of 256 bits.
 bool feedsByBlocks();
 
+/// Whether products of many rows with such a right operand, whose rows lie `pitch` elements apart, are Feed::Blocks.
+bool copiesBlocks(bool transposed, int64_t pitch);
+
 /// c = scale * op(a) * op(b), or c += ..., like gemm: by matrix units, where the machine has them and the product
-/// suits, or by vectors. Throws dnnl::error.
-void sgemm(const GemmShape &shape, float scale, const float *a, const float *b, float *c);
+/// suits, or by vectors. `packed`: null, or op(b). Throws dnnl::error.
+void sgemm(const GemmShape &shape, float scale, const float *a, const float *b, float *c,
+           const PackedOperand *packed = nullptr);
+
+/// The same, Feed::Blocks.
+void blockSgemm(const GemmShape &shape, float scale, const float *a, const float *b, float *c,
+                const PackedOperand *packed);
 
 /// The same, by vectors.
-void vectorSgemm(const GemmShape &shape, float scale, const float *a, const float *b, float *c);
+void vectorSgemm(const GemmShape &shape, float scale, const float *a, const float *b, float *c,
+                 const PackedOperand *packed = nullptr);
 
 } // namespace drt
 

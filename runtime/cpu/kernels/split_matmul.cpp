@@ -7,9 +7,11 @@
 
 #include "core/memory.h"
 #include "cpu/kernels/matrix_units.h"
+#include "cpu/kernels/packed_operand.h"
 #include "cpu/kernels/sgemm.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 using namespace drt;
@@ -41,6 +43,9 @@ int64_t partOf(int64_t count, int64_t most, int64_t multiple) {
   return parts <= 1 ? count : roundUp((count + parts - 1) / parts, multiple);
 }
 
+// How many steps are multiplied at once.
+int64_t depthOf(int64_t steps) { return partOf(steps, MatrixUnits::depth, MatrixUnits::group); }
+
 // What a thread packs: rows of a block, of which each left operand's are padded to panels, and two panels.
 struct Work {
   Memory left{2 * MatrixUnits::packedBytes(blockRows, MatrixUnits::depth)};
@@ -51,10 +56,10 @@ struct Work {
 class Block {
 public:
   /// shape.k steps, of all terms where the operands have several.
-  Block(const GemmShape &shape, float scale, const SplitOperand &right, int64_t columns)
-      : units(*matrixUnits()), s(shape), scale(scale), right(right), columnsAtOnce(columns),
-        depthAtOnce(partOf(s.k, MatrixUnits::depth, MatrixUnits::group)), now(work().right.data()),
-        next(now + MatrixUnits::panelBytes(MatrixUnits::depth)) {}
+  Block(const GemmShape &shape, float scale, const SplitOperand &right, int64_t columns,
+        std::optional<SplitPanels> packed = {})
+      : units(*matrixUnits()), s(shape), scale(scale), right(right), packed(packed), columnsAtOnce(columns),
+        depthAtOnce(depthOf(s.k)), now(work().right.data()), next(now + MatrixUnits::panelBytes(MatrixUnits::depth)) {}
 
   int64_t paddedRows() const { return panelsUsed * panel; }
 
@@ -98,12 +103,13 @@ private:
       for (size_t i = 0; i < lefts.size(); ++i)
         leftIsComplete &= packLeft(lefts[i], {step, depth, lefts[i].first, rows[i].count});
       for (int64_t column = begin; column < end; column += panel) {
-        const bool haveParts = leftIsComplete && packing.complete;
+        const bool haveParts = leftIsComplete && (packed ? packed->complete(step, column) : packing.complete);
         std::swap(now, next);
+        const char *panelNow = packed ? packed->at(step, column) : now;
         packing = column + panel < end ? packingAt(step, column + panel, end) : packingAt(step + depth, begin, end);
         const int64_t width = std::min(panel, end - column);
         if (haveParts) {
-          units.multiply(rows, now, depth, column, width, s.ldc, s.accumulate || step > 0, packing);
+          units.multiply(rows, panelNow, depth, column, width, s.ldc, s.accumulate || step > 0, packing);
         } else {
           multiplyByVectors(step, depth, column, width);
           units.packRight(packing);
@@ -117,10 +123,10 @@ private:
                          : units.packLeft(left.operand, range, scale, left.packed);
   }
 
-  // To where the panel after this one is multiplied from.
+  // To where the panel after this one is multiplied from; nothing where all are packed.
   PanelPacking packingAt(int64_t step, int64_t column, int64_t end) const {
     PanelPacking packing;
-    if (step >= s.k)
+    if (packed || step >= s.k)
       return packing;
     packing.right = right;
     packing.range = {step, std::min(depthAtOnce, s.k - step), column, std::min(panel, end - column)};
@@ -150,6 +156,7 @@ private:
   const GemmShape s;
   const float scale;
   const SplitOperand right;
+  const std::optional<SplitPanels> packed; // none: packed here
   const int64_t columnsAtOnce, depthAtOnce;
   std::vector<Left> lefts;
   std::vector<PackedRows> rows; // of each of them
@@ -174,9 +181,44 @@ bool drt::suitsSplitSum(const GemmShape &s, int64_t terms) {
   return s.transposeA && !s.transposeB && s.k % MatrixUnits::group == 0 && suitsMatrixUnits(whole);
 }
 
-void drt::splitMatmul(const GemmShape &s, float scale, std::span<const LeftOperand> lefts, const float *b) {
+SplitPanels::SplitPanels(void *memory, int64_t steps, int64_t columns)
+    : steps(steps), columns(columns), depth(depthOf(steps)), flags(static_cast<char *>(memory)),
+      panels(flags + bytes(steps, columns) - count(columns) * MatrixUnits::panelBytes(steps)) {}
+
+int64_t SplitPanels::count(int64_t columns) { return (columns + panel - 1) / panel; }
+
+int64_t SplitPanels::bytes(int64_t steps, int64_t columns) {
+  constexpr int64_t cacheLine = 64;
+  const int64_t depth = depthOf(steps), parts = depth > 0 ? (steps + depth - 1) / depth : 0;
+  return roundUp(parts * count(columns), cacheLine) + count(columns) * MatrixUnits::panelBytes(steps);
+}
+
+char &SplitPanels::flag(int64_t step, int64_t column) const {
+  return flags[step / depth * count(columns) + column / panel];
+}
+
+const char *SplitPanels::at(int64_t step, int64_t column) const {
+  return panels + column / panel * MatrixUnits::panelBytes(steps) + MatrixUnits::panelBytes(step);
+}
+
+void SplitPanels::pack(const SplitOperand &right, int64_t begin, int64_t end) {
+  for (int64_t column = begin * panel; column < std::min(end * panel, columns); column += panel)
+    for (int64_t step = 0; step < steps; step += depth) {
+      PanelPacking packing;
+      packing.right = right;
+      packing.range = {step, std::min(depth, steps - step), column, std::min(panel, columns - column)};
+      packing.to = const_cast<char *>(at(step, column));
+      matrixUnits()->packRight(packing);
+      flag(step, column) = packing.complete;
+    }
+}
+
+void drt::splitMatmul(const GemmShape &s, float scale, std::span<const LeftOperand> lefts, const float *b,
+                      const PackedOperand *packed) {
   const int64_t height = partOf(s.m, blockRows, panel);
-  Block block(s, scale, {b, s.ldb, !s.transposeB}, columnsOf(s, s.m * static_cast<int64_t>(lefts.size())));
+  const bool isPacked = packed && packed->form() == PackedForm::Split;
+  Block block(s, scale, {b, s.ldb, !s.transposeB}, columnsOf(s, s.m * static_cast<int64_t>(lefts.size())),
+              isPacked ? std::optional(packed->panels()) : std::nullopt);
   for (const LeftOperand &of : lefts)
     for (int64_t row = 0; row < s.m; row += height) {
       const int64_t count = std::min(height, s.m - row);

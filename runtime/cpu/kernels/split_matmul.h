@@ -13,6 +13,7 @@
 #include <span>
 
 namespace drt {
+class PackedOperand;
 
 /// Whether this machine's matrix units compute a product faster than the library: they are there, and each element that
 /// is packed is used often enough.
@@ -24,9 +25,34 @@ struct LeftOperand {
   float *c;
 };
 
+/// A right operand in parts, packed before the products that have it: panels behind each other, of all steps each.
+class SplitPanels {
+public:
+  /// In `bytes(steps, columns)` bytes at `memory`, on a cache line.
+  SplitPanels(void *memory, int64_t steps, int64_t columns);
+
+  static int64_t bytes(int64_t steps, int64_t columns);
+  static int64_t count(int64_t columns);
+
+  /// Packs the panels [begin, end) of them.
+  void pack(const SplitOperand &right, int64_t begin, int64_t end);
+
+  /// From a step on at which a product is cut.
+  const char *at(int64_t step, int64_t column) const;
+  /// Whether all elements of the panel have parts, of the steps until a product is cut again.
+  bool complete(int64_t step, int64_t column) const { return flag(step, column) != 0; }
+
+private:
+  char &flag(int64_t step, int64_t column) const;
+
+  int64_t steps, columns, depth; // of as many steps is what a product takes at once
+  char *flags, *panels;
+};
+
 /// c = scale * op(a) * op(b), or c += ..., of each of the left operands, which all have the shape. What of b has no
-/// parts on matrix units (matrix_units.h) is multiplied by vectors. Throws dnnl::error.
-void splitMatmul(const GemmShape &shape, float scale, std::span<const LeftOperand> lefts, const float *b);
+/// parts on matrix units (matrix_units.h) is multiplied by vectors. `packed`: null, or op(b). Throws dnnl::error.
+void splitMatmul(const GemmShape &shape, float scale, std::span<const LeftOperand> lefts, const float *b,
+                 const PackedOperand *packed = nullptr);
 
 /// Whether the sum of products below is one that splitSum makes: of whole groups of steps.
 bool suitsSplitSum(const GemmShape &shape, int64_t terms);

@@ -449,6 +449,28 @@ void drt_matmul_add(drt_replica *replica, int32_t primitive, const drt_matmul_de
 void drt_matmul_bias_grad(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a,
                           const void *b, float *c, float *bias_grad);
 
+// The right operand of several matmuls of float32, op(b)[k,n], in the form in which this machine's products take it, so
+// that they need not make it each: on matrix units three bfloat16 an element, elsewhere what is copied of b, or
+// nothing. Only the calls that are given `packed`, and the same b, know what is there; which form it is, is said there.
+typedef struct drt_pack_desc {
+  int32_t transpose; // of b
+  int32_t joined;    // for drt_matmul_joined: each core of the task's replicas packs the columns that it will compute
+  int64_t n, k;
+  int64_t bytes; // of `packed`: drt_packed_bytes; where joined, of most columns that are a core's, times the cores
+} drt_pack_desc;
+void drt_pack(drt_replica *replica, const drt_pack_desc *desc, const void *b, void *packed);
+
+// What holds op(b)[k,n] in any form: six bytes an element of whole panels of 32 columns and groups of 32 steps, which
+// of them are of use, and which form it is.
+static inline int64_t drt_packed_bytes(int64_t k, int64_t n) {
+  const int64_t blocks = (k + 31) / 32 * ((n + 31) / 32);
+  return 64 + (blocks + 63) / 64 * 64 + blocks * (32 * 32 * 6);
+}
+
+// drt_matmul, on CPUs, with b as drt_pack left it in `packed`.
+void drt_matmul_packed(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a,
+                       const void *b, const void *packed, const void *bias, void *c);
+
 // c = the sum over all terms of a_i^T * b_i: a gradient of a matrix that a step uses several times. `operands`: the
 // a_i, then the b_i. desc, of one term: a is transposed and b is not, without bias, epilogue, accumulation or a batch
 // axis.
@@ -458,9 +480,10 @@ void drt_matmul_sum(drt_replica *replica, int32_t primitive, const drt_matmul_de
 // The products of all the task's replicas with one b, together: c_r = epilogue(a_r * op(b) + bias). Each replica
 // computes some columns for all of them, so that b is read once and not once a replica. a and c lie at a0 and c0 of
 // the task's replica 0 and `a_stride`, `c_stride` bytes further in each next one. desc->m is one replica's rows; a is
-// not transposed. Joins the replicas before and after.
+// not transposed. Joins the replicas before and after. `packed`: null, or drt_pack's, joined, of `packed_bytes`.
 void drt_matmul_joined(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t a_stride,
-                       int64_t c_stride, const void *a0, const void *b, const void *bias, void *c0);
+                       int64_t c_stride, const void *a0, const void *b, const void *packed, int64_t packed_bytes,
+                       const void *bias, void *c0);
 
 // The order of a filter's axes, and of its gradient's: height, width, input channels (c / groups) and output channels
 // (k). TensorFlow has HWIO, PyTorch OIHW, the libraries of GPUs OHWI; programs for devices have OHWI alone.

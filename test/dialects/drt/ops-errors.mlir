@@ -113,6 +113,31 @@ func.func @bias(%a: tensor<4x3xf32>, %b: tensor<3x5xf32>, %bias: tensor<4xf32>) 
 
 // -----
 
+func.func @packs_float64(%b: tensor<3x5xf64>) {
+  // expected-error @below {{packs a matrix of float32, not 'tensor<3x5xf64>'}}
+  %p = drt.pack %b : (tensor<3x5xf64>) -> tensor<6272xi8>
+  return
+}
+
+// -----
+
+func.func @packs_into_too_little(%b: tensor<3x5xf32>) {
+  // expected-error @below {{gives 'tensor<60xi8>'; it needs a row of 6272 bytes}}
+  %p = drt.pack %b : (tensor<3x5xf32>) -> tensor<60xi8>
+  return
+}
+
+// -----
+
+func.func @packed_another_way(%a: tensor<4x3xf32>, %b: tensor<3x5xf32>) {
+  %p = drt.pack %b {transpose_b} : (tensor<3x5xf32>) -> tensor<6272xi8>
+  // expected-error @below {{needs what drt.pack made of an operand like its own}}
+  %c = drt.matmul_packed %a, %b, %p : (tensor<4x3xf32>, tensor<3x5xf32>, tensor<6272xi8>) -> tensor<4x5xf32>
+  return
+}
+
+// -----
+
 func.func @sum_of_other_shapes(%a: tensor<4x3xf32>, %b: tensor<4x5xf32>, %c: tensor<8x3xf32>, %d: tensor<8x5xf32>) {
   // expected-error @below {{adds up products of 'tensor<4x3xf32>' and 'tensor<4x5xf32>', and one of 'tensor<8x3xf32>' and 'tensor<8x5xf32>'}}
   %e = drt.matmul_sum %a, %c, %b, %d : (tensor<4x3xf32>, tensor<8x3xf32>, tensor<4x5xf32>, tensor<8x5xf32>) -> tensor<3x5xf32>
