@@ -105,3 +105,28 @@ module {
   // CHECK-DAG: llvm.mlir.global internal constant @drt_descriptor_{{[0-9]+}}([102 : i32, 0 : i32, 0 : i32, 0 : i32, 0 : i32])
   // CHECK-DAG: llvm.mlir.constant(3 : i64)
 }
+
+// -----
+
+// What is packed goes beside the operand: to a replica's own matmul, and with its size to the one that replicas share.
+module {
+  drt.program "g.meta" strategy "AllReduce" target "x86-64-v3" batch 8 tasks [#drt.task<"worker" 0 on "localhost" replicas 2 from 0>] arena 16384
+  drt.variable @w : tensor<4x3xf32> {trainable, saved}
+
+  // CHECK-LABEL: llvm.func internal @drt_entry_step
+  drt.entry "step" {
+    %x = drt.feed {name = "x", batched} : () -> tensor<4x4xf32>
+    %w = drt.read @w : tensor<4x3xf32>
+    // CHECK: llvm.call @drt_pack(%[[REPLICA:.*]], %{{.*}}, %{{.*}}, %[[PACKED:.*]])
+    %p = drt.pack %w {at = array<i64: 0>} : (tensor<4x3xf32>) -> tensor<6272xi8>
+    // CHECK: llvm.call @drt_matmul_packed(%[[REPLICA]],
+    %h = drt.matmul_packed %x, %w, %p {at = array<i64: 6272>} : (tensor<4x4xf32>, tensor<4x3xf32>, tensor<6272xi8>) -> tensor<4x3xf32>
+    // CHECK: llvm.call @drt_pack(%[[REPLICA]],
+    %j = drt.pack %w {joined, at = array<i64: 6464>} : (tensor<4x3xf32>) -> tensor<6272xi8>
+    // CHECK: llvm.mlir.constant(6272 : i64)
+    // CHECK: llvm.call @drt_matmul_joined(%[[REPLICA]],
+    %y = drt.matmul_packed %x, %w, %j {joined, at = array<i64: 12736>} : (tensor<4x4xf32>, tensor<4x3xf32>, tensor<6272xi8>) -> tensor<4x3xf32>
+    drt.fetch %h {name = "h:0", join = 0 : i32} : (tensor<4x3xf32>) -> ()
+    drt.fetch %y {name = "y:0", join = 0 : i32} : (tensor<4x3xf32>) -> ()
+  }
+}
