@@ -59,6 +59,23 @@ bool isRepeatable(Operation *op) {
          llvm::none_of(access.getAccesses(), [](const drt::Access &made) { return made.writes || made.ofOthers; });
 }
 
+/// Matmuls take their right operands where they lie: what was packed for several of them is the first memory that time
+/// is given for, and nothing need be computed again for it.
+void unpack(drt::EntryOp entry) {
+  Block &body = entry.getBody().front();
+  for (auto product : llvm::make_early_inc_range(body.getOps<drt::MatmulPackedOp>())) {
+    OpBuilder builder(product);
+    auto plain =
+        drt::MatmulOp::create(builder, product.getLoc(), product.getResult().getType(), product.getA(), product.getB(),
+                              product.getBias(), product.getTransposeAAttr(), product.getTransposeBAttr(),
+                              product.getEpilogueAttr(), product.getJoinedAttr(), DenseI64ArrayAttr(), StringAttr());
+    product.getResult().replaceAllUsesWith(plain.getResult());
+    product.erase();
+  }
+  for (auto pack : llvm::make_early_inc_range(body.getOps<drt::PackOp>()))
+    pack.erase();
+}
+
 /// How a value is had again in front of an operation that reads it.
 struct Repetition {
   Value value;
@@ -315,6 +332,8 @@ struct RecomputeValues : impl::RecomputeValuesBase<RecomputeValues> {
     drt::EntryOp refused;
     EntryMemory::Result most;
     for (drt::EntryOp entry : getEntries(module)) {
+      if (EntryBlocks(entry).pack() > wanted)
+        unpack(entry);
       EntryMemory::Result result = EntryMemory(entry, estimate).reduce(wanted);
       if (result.after > std::max(wanted, most.after)) {
         most = std::move(result);

@@ -47,3 +47,21 @@ drt.kernel @narrow(memref<32x32xf32>, memref<1xf32>)
 drt.kernel @twice(memref<32x32xf32>, memref<32x32xf32>)
 drt.kernel @three(memref<32x32xf32>, memref<32x32xf32>, memref<1xf32>, memref<1xf32>)
 drt.kernel range @assign(i64, i64, memref<1xf32>, memref<1xf32>)
+
+// -----
+
+// What was packed for several matmuls is given up first: nothing is computed again.
+drt.program "m.meta" strategy "AllReduce" target "cpu" batch 4 tasks [#drt.task<"worker" 0 on "localhost" replicas 1 from 0>]
+drt.variable @w : tensor<4x3xf32> {saved, trainable}
+// CHECK-LABEL: drt.entry "step"
+// CHECK: %[[W:.*]] = drt.read @w
+// CHECK-NEXT: drt.matmul %{{.*}}, %[[W]], %{{.*}} {epilogue = 1 : i32} : (tensor<400x4xf32>, tensor<4x3xf32>, tensor<3xf32>)
+// CHECK-NEXT: drt.fetch
+drt.entry "step" {
+  %x = drt.feed {name = "x"} : () -> tensor<400x4xf32>
+  %bias = drt.feed {name = "bias"} : () -> tensor<3xf32>
+  %w = drt.read @w : tensor<4x3xf32>
+  %p = drt.pack %w : (tensor<4x3xf32>) -> tensor<6272xi8>
+  %y = drt.matmul_packed %x, %w, %p, %bias {epilogue = 1 : i32} : (tensor<400x4xf32>, tensor<4x3xf32>, tensor<6272xi8>, tensor<3xf32>) -> tensor<400x3xf32>
+  drt.fetch %y {name = "y:0", join = 0 : i32} : (tensor<400x3xf32>) -> ()
+}
