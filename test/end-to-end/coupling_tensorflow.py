@@ -178,6 +178,36 @@ class Graph:
     def loss_masked(self):
         return self.tf.reduce_sum(self.w * self.examples()) / self.tf.reduce_sum(self.w)
 
+    def loss_semihard(self):
+        """Triplets whose negative is the nearest that is farther than the positive, as TensorFlow Addons has them: all pairs of rows for each row."""
+        tf, e = self.tf, self.tf.nn.l2_normalize(self.encoded(), 1)
+        distances = 2 - 2 * tf.matmul(e, e, transpose_b=True)
+        labels = tf.reshape(self.i, [-1, 1])
+        alike = tf.equal(labels, tf.transpose(labels))
+        size = tf.size(labels)
+        tiled = tf.tile(distances, [size, 1])
+        farther = tf.logical_and(tf.tile(tf.logical_not(alike), [size, 1]), tf.greater(tiled, tf.reshape(tf.transpose(distances), [-1, 1])))
+        mask = tf.cast(farther, tf.float32)
+        some = tf.transpose(tf.reshape(tf.greater(tf.reduce_sum(mask, 1, keepdims=True), 0), [size, size]))
+        largest = tf.reduce_max(tiled, 1, keepdims=True)
+        nearest = tf.transpose(tf.reshape(tf.reduce_min((tiled - largest) * mask, 1, keepdims=True) + largest, [size, size]))
+        farthest = tf.tile(tf.reduce_max(distances * tf.cast(tf.logical_not(alike), tf.float32), 1, keepdims=True), [1, size])
+        positives = tf.cast(alike, tf.float32) - tf.linalg.diag(tf.ones([size]))
+        losses = tf.maximum((0.5 + distances - tf.where(some, nearest, farthest)) * positives, 0)
+        return tf.reduce_sum(losses) / tf.reduce_sum(positives)
+
+    def loss_masked_clipped(self):
+        return self.loss_masked()
+
+    def loss_overlap(self):
+        """A quotient of sums over the batch, which is neither a sum nor a mean over it."""
+        tf = self.tf
+        found, wanted = tf.sigmoid(self.encoded()), tf.one_hot(self.i, 4)
+        return 1 - (2 * tf.reduce_sum(found * wanted) + 1) / (tf.reduce_sum(found) + tf.reduce_sum(wanted) + 1)
+
+    def loss_overlap_clipped(self):
+        return self.loss_overlap()
+
     def loss_plain_mean(self):
         return self.tf.reduce_mean(self.examples())
 

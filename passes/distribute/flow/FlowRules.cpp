@@ -233,9 +233,15 @@ Flow BatchFlow::proveByRules(Operation *op, OpResult result) const {
     // A part of nothing is nothing, in all replicas.
     numPartial += at.kind == Flow::Partial && !at.zero;
   }
-  // The batch's size in a parameter: what it does must be seen. Where a slice began its gradient's sizes do not show.
+  // The batch's size in a parameter: what it does must be seen. Where a slice began its gradient's sizes do not show,
+  // nor does it show in a size that is not known (rows of all replicas, repeated as often as a share has rows).
   auto isSeen = [&](OpOperand &operand) {
-    return showsParametersInSizes(op) && (!llvm::isa<dfg::StridedSliceGradOp>(op) || operand.getOperandNumber() == 0);
+    if (!showsParametersInSizes(op) || (llvm::isa<dfg::StridedSliceGradOp>(op) && operand.getOperandNumber() != 0))
+      return false;
+    auto elements = shapes.getElements(operand.get()), sizes = shapes.getShape(result);
+    return !llvm::isa<dfg::TileOp>(op) || !elements || !sizes || elements->size() != sizes->size() ||
+           llvm::none_of(llvm::zip(*elements, *sizes),
+                         [](auto pair) { return std::get<0>(pair).dependsOnBatch() && !std::get<1>(pair).isKnown(); });
   };
   if (numSharded == 0)
     for (OpOperand &operand : op->getOpOperands())

@@ -474,3 +474,20 @@ module @unknown_beside_sizes attributes {dist.strategy = #dist.strategy<"">} {
     %of_mixed:3 = dfg.unpack %mixed : (tensor<3xi32>) -> (tensor<i32>, tensor<i32>, tensor<i32>)
   }
 }
+
+// -----
+
+// All replicas' rows, repeated as often as a share has rows: the product is no size that is known, so that nothing shows how often.
+// CHECK-LABEL: @repeated_by_share
+module @repeated_by_share attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+    %size = dfg.size %x : (tensor<?x4xf32>) -> tensor<i32>
+    %times = dfg.pack %size, %one : (tensor<i32>, tensor<i32>) -> tensor<2xi32>
+    %all = dist.all_gather bucket 0 (%x) name "x" : (tensor<?x4xf32>) -> tensor<?x4xf32>
+    // CHECK: dfg.tile {{.*}} {flow = "local"}
+    %tile = dfg.tile %all, %times : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<?x4xf32>
+  }
+}
