@@ -142,16 +142,30 @@ LogicalResult tile(Operation *op, ShapeContext &context) {
   for (size_t axis = 0; axis < input->size(); ++axis)
     (*input)[axis] = multiples ? (*input)[axis] * (*multiples)[axis] : Dim();
   context.setShape(op->getResult(0), *input);
-  // A vector of sizes, repeated: the ones around the batch's in the gradient of a gather with batch_dims.
+  // Sizes, repeated: the ones around the batch's in the gradient of a gather with batch_dims, the numbers of examples
+  // of tf.repeat.
   auto elements = context.getElements(op->getOperand(0));
-  auto count = context.getConstant(op->getOperand(1));
-  if (elements && count && input->size() == 1 && (*input)[0].isConstant() &&
-      (*input)[0].getConstant() <= ShapeContext::kMaxElements) {
-    Dims repeated;
-    for (int64_t i = 0; i < *count; ++i)
-      repeated.append(elements->begin(), elements->end());
-    context.setElements(op->getResult(0), std::move(repeated));
+  auto times = context.getConstants(op->getOperand(1));
+  auto isConstant = [](Dim size) { return size.isConstant(); };
+  if (!elements || !times || !llvm::all_of(*input, isConstant))
+    return success();
+  int64_t count = 1;
+  for (Dim size : *input)
+    count = std::min(count * size.getConstant(), ShapeContext::kMaxElements + 1);
+  if (count > ShapeContext::kMaxElements)
+    return success();
+  Dims repeated;
+  for (int64_t place = 0; place < count; ++place) {
+    int64_t from = 0, rest = place, stride = 1;
+    for (size_t axis = input->size(); axis-- > 0;) {
+      const int64_t size = (*input)[axis].getConstant(), own = size / (*times)[axis];
+      from += rest % size % own * stride;
+      rest /= size;
+      stride *= own;
+    }
+    repeated.push_back((*elements)[from]);
   }
+  context.setElements(op->getResult(0), std::move(repeated));
   return success();
 }
 

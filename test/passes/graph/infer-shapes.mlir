@@ -134,3 +134,15 @@ dfg.func @turned(%x: tensor<5x3xf32>) {
   %y = dfg.reshape %x, %turned : (tensor<5x3xf32>, tensor<2xi32>) -> tensor<*xf32>
   dfg.return
 }
+
+// A column of sizes that is repeated along rows has each size as often, one behind the other, as tf.repeat has them.
+// CHECK: dfg.func @repeated_along_rows({{.*}}) -> tensor<2x2x3x3xf32>
+dfg.func @repeated_along_rows(%value: tensor<f32>) -> tensor<?x?x?x?xf32> {
+  %column = dfg.const dense<[[2], [3]]> : tensor<2x1xi32> : tensor<2x1xi32>
+  %times = dfg.const dense<[1, 2]> : tensor<2xi32> : tensor<2xi32>
+  %rows = dfg.tile %column, %times : (tensor<2x1xi32>, tensor<2xi32>) -> tensor<2x2xi32>
+  %all = dfg.const dense<[-1]> : tensor<1xi32> : tensor<1xi32>
+  %sizes = dfg.reshape %rows, %all : (tensor<2x2xi32>, tensor<1xi32>) -> tensor<4xi32>
+  %filled = dfg.fill %sizes, %value : (tensor<4xi32>, tensor<f32>) -> tensor<?x?x?x?xf32>
+  dfg.return %filled : tensor<?x?x?x?xf32>
+}
