@@ -23,6 +23,10 @@ namespace distc {
 using dfg::Dim;
 using dfg::Dims;
 
+constexpr llvm::StringLiteral kTwoChoices =
+    "rows of two choices meet: compute with all rows, and choose among what they give (tf.where, or a product with the "
+    "choice as 0 and 1)";
+
 bool choosesRows(Operation *op) {
   return llvm::isa<dfg::DynamicPartitionOp>(op) || dfg::getKind(op) == "Where" ||
          dfg::getKind(op) == "DenseToDenseSetOperation" ||
@@ -232,13 +236,13 @@ LogicalResult RowMasker::visitByAxis(Operation *op) {
     if (!at->rows || isParameterOperand(op, operand.getOperandNumber()))
       return refuse(op, "it takes them for sizes or axes");
     if (rows && !areOneChoice(op, rows, at->rows))
-      return refuse(op, "rows of two choices meet");
+      return refuse(op, kTwoChoices);
     rows = at->rows;
     axes.back() = rows->getAxis(at->axis);
   }
   if ((op->hasTrait<dfg::Repeats>() || (op->hasTrait<dfg::TakesPart>() && !op->hasTrait<dfg::Gathers>())) &&
       getSelections(op).size() != 1)
-    return refuse(op, "rows of two choices meet");
+    return refuse(op, kTwoChoices);
   if (areTerms && !isLinearInTerms(op))
     return refuse(op, "it is not linear in rows that are to be added up");
   // A slice's end or a size of a reshape that is the number of the rows is that of all of them here.
@@ -304,7 +308,7 @@ LogicalResult RowMasker::visitOtherRows(Operation *op) {
       continue;
     }
     if (!masked->rows || masked->axis != 0 || (rows && masked->rows != rows))
-      return refuse(op, "rows of two choices meet");
+      return refuse(op, kTwoChoices);
     rows = masked->rows;
     areTerms |= masked->areTerms;
     at.push_back(operand.getOperandNumber());

@@ -359,6 +359,9 @@ LogicalResult RowMasker::subtractSizes(Operation *op) {
     ArrayRef<Dim> without = ArrayRef(*others).slice(row * (others->size() / count), others->size() / count);
     for (Dim size : all) {
       std::optional<bool> removed = isMember(size, without);
+      if (!size.isKnown() || (!removed && !llvm::all_of(without, [](Dim other) { return other.isKnown(); })))
+        return refuse(op, "so are sizes that it compares: make them numbers (maxlen of tf.sequence_mask, slices up to "
+                          "a constant), or compute the weighted loss without tf.losses");
       if (!removed || (!*removed && !size.isConstant()))
         return refuse(op, "whether the batch's size is among others depends on the batch");
       if (!*removed && !llvm::is_contained(own, size.getConstant()))

@@ -26,7 +26,7 @@ module {
     %others = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("others")
     %a = dfg.gather_nd %x, %some : (tensor<?xf32>, tensor<?x1xi64>) -> tensor<?xf32> loc("a")
     %b = dfg.gather_nd %x, %others : (tensor<?xf32>, tensor<?x1xi64>) -> tensor<?xf32> loc("b")
-    // expected-error @below {{and rows of two choices meet}}
+    // expected-error @below {{and rows of two choices meet: compute with all rows, and choose among what they give}}
     %both = dfg.add_v2 %a, %b : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32>
     %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
     %loss = dfg.sum %both, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
@@ -261,5 +261,24 @@ module {
     // expected-error @below {{(top_k_v2) has no code here: the number of its rows is only known when the program runs, and it takes as many of each row: take the largest of a vector, or a number of them that is known and mask the others}}
     %values, %indices = dfg.top_k_v2 %x, %count : (tensor<?x9xf32>, tensor<i32>) -> (tensor<?x?xf32>, tensor<?x?xi32>)
     %loss = dfg.sum %values, %both : (tensor<?x?xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+  }
+}
+
+// -----
+
+// Sizes that data say cannot be compared.
+module {
+  dfg.graph attributes {fetches = ["count:0"]} {
+    %y = dfg.placeholder : () -> tensor<?xi32> loc("y")
+    %first = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("first")
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("axis")
+    %longest = dfg.max %y, %first : (tensor<?xi32>, tensor<1xi32>) -> tensor<i32> loc("longest")
+    %size = dfg.size %y : (tensor<?xi32>) -> tensor<i32> loc("size")
+    %sizes = dfg.pack %size, %longest : (tensor<i32>, tensor<i32>) -> tensor<2xi32> loc("sizes")
+    %set = dfg.expand_dims %sizes, %axis : (tensor<2xi32>, tensor<i32>) -> tensor<1x2xi32> loc("set")
+    // expected-error @below {{the number of its rows is only known when the program runs, and so are sizes that it compares: make them numbers (maxlen of tf.sequence_mask, slices up to a constant), or compute the weighted loss without tf.losses}}
+    %sets:3 = dfg.opaque "DenseToDenseSetOperation"(%set, %set) {tf = {set_operation = "a-b", validate_indices = true}}
+      : (tensor<1x2xi32>, tensor<1x2xi32>) -> (tensor<?x2xi64>, tensor<?xi32>, tensor<2xi64>)
+    %count = dfg.size %sets#1 : (tensor<?xi32>) -> tensor<i32> loc("count")
   }
 }
