@@ -19,10 +19,12 @@ namespace distc {
 namespace {
 
 /// `value` at the last batch, dead at others.
-Value pass(StockNodes &nodes, llvm::StringRef name, Value value, Value isLast) {
+Value pass(WorkerGraph &worker, llvm::StringRef name, Value value, Value isLast) {
+  StockNodes &nodes = worker.nodes;
   Operation *choice =
       nodes.make("Switch", (name + "/switch").str(), {value, isLast}, {value.getType(), value.getType()},
                  nodes.attribute("T", getElementTypeOrSelf(value.getType())));
+  worker.gates.insert(choice);
   return nodes.identity(name, choice->getResult(1));
 }
 
@@ -44,7 +46,7 @@ public:
   }
 
 private:
-  Value passLast(Value value) { return pass(nodes, "passed", value, countBatches(worker, op.getSteps()).isLast); }
+  Value passLast(Value value) { return pass(worker, "passed", value, countBatches(worker, op.getSteps()).isLast); }
 
   FailureOr<Value> add(Value gradient) {
     auto type = llvm::dyn_cast<RankedTensorType>(gradient.getType());
@@ -125,7 +127,7 @@ const WorkerGraph::Batches &countBatches(WorkerGraph &worker, int64_t number) {
   batches.isLast =
       nodes.get("Equal", "is_last", {rest, constant("zero", 0)}, RankedTensorType::get({}, builder.getI1Type()),
                 nodes.attribute("T", builder.getI64Type()));
-  batches.guard = pass(nodes, "last", batches.isLast, batches.isLast).getDefiningOp();
+  batches.guard = pass(worker, "last", batches.isLast, batches.isLast).getDefiningOp();
   nodes.setScope(scope);
   return batches;
 }

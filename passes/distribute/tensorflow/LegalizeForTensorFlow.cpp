@@ -196,6 +196,7 @@ private:
     worker.nodes.setPlaceAtEnd("synchronization/end");
     auto one = RankedTensorType::get({1}, Float32Type::get(train->getContext()));
     Value zero = worker.nodes.constant("zero", DenseElementsAttr::get(one, 0.0f));
+    worker.meetDeadCollectives();
     Operation *barrier = worker.collective("Reduce", zero, dist::Spec::Auto).getDefiningOp();
     SmallVector<Attribute> before;
     for (Operation *op : {barrier, train})
@@ -211,14 +212,7 @@ private:
   /// What `barrier` waits for where nodes are dead at all batches but an update's last. Servers are told of that by
   /// messages too, so that it must wait for the dead: of nodes that wait for dead ones a Merge alone runs.
   Operation *meetAtEachBatch(Operation *barrier) {
-    StockNodes &nodes = worker.nodes;
-    Value last = worker.batches.begin()->second.isLast;
-    Type flag = last.getType();
-    NamedAttribute type = nodes.attribute("T", getElementTypeOrSelf(flag));
-    Operation *choice = nodes.make("Switch", "switch", {last, last}, {flag, flag}, type);
-    auto index = RankedTensorType::get({}, IntegerType::get(flag.getContext(), 32));
-    Operation *merge =
-        nodes.make("Merge", "merge", choice->getResults(), {flag, index}, {type, nodes.attribute("N", int64_t(2))});
+    Operation *merge = worker.meetAtEachBatch();
     StockNodes::addControl(barrier, merge);
     return merge;
   }

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/tensorflow/WorkerGraph.h"
+#include "dialects/dfg/Frames.h"
 
 using namespace mlir;
 
@@ -129,6 +130,36 @@ Type WorkerGraph::getGathered(Type type) const {
   return RankedTensorType::get(shape, ranked.getElementType());
 }
 
+bool WorkerGraph::isOfLastBatch(Value value) const {
+  if (gates.empty())
+    return false;
+  llvm::DenseSet<Operation *> seen;
+  SmallVector<Operation *> pending = {value.getDefiningOp()};
+  while (!pending.empty()) {
+    Operation *op = pending.pop_back_val();
+    if (!op || !seen.insert(op).second)
+      continue;
+    // A Merge runs with what it waits for dead.
+    if (gates.contains(op))
+      return true;
+    for (Value operand : op->getOperands())
+      pending.push_back(operand.getDefiningOp());
+    if (dfg::getKind(op) != "Merge")
+      for (llvm::StringRef before : dfg::getControlInputs(op))
+        pending.push_back(nodes.find(before));
+  }
+  return false;
+}
+
+Operation *WorkerGraph::meetAtEachBatch() {
+  Value last = batches.begin()->second.isLast;
+  Type flag = last.getType();
+  NamedAttribute type = nodes.attribute("T", getElementTypeOrSelf(flag));
+  Operation *choice = nodes.make("Switch", "switch", {last, last}, {flag, flag}, type);
+  auto index = RankedTensorType::get({}, IntegerType::get(flag.getContext(), 32));
+  return nodes.make("Merge", "merge", choice->getResults(), {flag, index}, {type, nodes.attribute("N", int64_t(2))});
+}
+
 Value WorkerGraph::issueCollective(llvm::StringRef kind, Value value, dist::Spec spec, int32_t groupKey,
                                    Value instance) {
   bool gathers = kind == "Gather";
@@ -147,10 +178,18 @@ Value WorkerGraph::issueCollective(llvm::StringRef kind, Value value, dist::Spec
     instance = nodes.constant("instance_key", collectives);
   Operation *op =
       nodes.make(("Collective" + kind + "V2").str(), "collective", {value, size, group, instance}, type, attributes);
-  // Every task issues its collectives in the order of the block.
-  if (lastCollective)
+  // Every task issues its collectives in the order of the block. One of each batch must not be dead with one of an
+  // update's last batch before it.
+  const bool isOfLast = isOfLastBatch(value);
+  if (lastCollective && lastCollectiveIsOfLastBatch && !isOfLast) {
+    Operation *merge = meetAtEachBatch();
+    StockNodes::addControl(merge, lastCollective);
+    StockNodes::addControl(op, merge);
+  } else if (lastCollective) {
     StockNodes::addControl(op, lastCollective);
+  }
   lastCollective = op;
+  lastCollectiveIsOfLastBatch = isOfLast;
   return op->getResult(0);
 }
 

@@ -88,6 +88,12 @@ struct WorkerGraph final : Exchange {
   };
   /// By their number.
   std::map<int64_t, Batches> batches;
+  /// Nodes by which a value goes on at the last batch alone: at others what it is needed for is dead.
+  llvm::DenseSet<mlir::Operation *> gates;
+  /// The next collective itself waits for a node that runs at each batch.
+  void meetDeadCollectives() { lastCollectiveIsOfLastBatch = false; }
+  /// A node that runs at each batch, once what it waits for has run or is dead.
+  mlir::Operation *meetAtEachBatch();
 
   /// A worker's copy of a variable that a server holds.
   struct Proxy {
@@ -137,8 +143,12 @@ private:
   mlir::Value issueCollective(llvm::StringRef kind, mlir::Value value, dist::Spec spec, int32_t groupKey,
                               mlir::Value instance);
 
+  /// Whether what `value` is made of, or waits for, runs at the last of several batches alone.
+  bool isOfLastBatch(mlir::Value value) const;
+
   llvm::DenseSet<std::pair<llvm::StringRef, int64_t>> tasks;
   mlir::Operation *lastCollective = nullptr;
+  bool lastCollectiveIsOfLastBatch = false;
   int32_t collectives = 0;
 };
 

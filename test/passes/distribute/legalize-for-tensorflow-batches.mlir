@@ -103,3 +103,32 @@ module {
     dfg.group {control = ["synchronization/tokens"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// A collective of each batch waits for one of an update's last batch, dead or not: else the second gradient would be dead with it.
+// CHECK-LABEL: dfg.variable @first
+// CHECK: dfg.opaque "CollectiveReduceV2"{{.*}} loc("all_reduce/0/collective")
+// CHECK: dfg.opaque "CollectiveReduceV2"{{.*}}control = ["all_reduce/1/merge"]{{.*}} loc("all_reduce/1/collective")
+// CHECK: dfg.opaque "Merge"{{.*}}control = ["all_reduce/0/collective"]{{.*}} loc("all_reduce/1/merge")
+// CHECK: dfg.opaque "CollectiveReduceV2"{{.*}}control = ["all_reduce/1/collective"]{{.*}} loc("all_reduce/2/collective")
+module {
+  dist.topology @cluster replicas 2 [
+    #dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>]
+  dfg.variable @first : tensor<4xf32> {trainable}
+  dfg.variable @second : tensor<4xf32> {trainable}
+  dfg.graph attributes {train_op = "train"} {
+    %v = dfg.var_handle @first : !dfg.ref<tensor<4xf32>> loc("first")
+    %w = dfg.var_handle @second : !dfg.ref<tensor<4xf32>> loc("second")
+    %g = dfg.const dense<0.1> : tensor<4xf32> : tensor<4xf32> loc("g")
+    %lr = dfg.const dense<0.1> : tensor<f32> : tensor<f32> loc("lr")
+    %a = dist.accumulate mean of 2 (%g) variables ["first"] : tensor<4xf32> -> tensor<4xf32> loc("accumulate/0")
+    %ra = dist.all_reduce mean bucket 0 group 0 (%a) variables ["first"] : tensor<4xf32> loc("all_reduce/0")
+    %statistic = dist.all_reduce sum bucket 1 group -1 (%g) variables ["statistic"] {coupling} : tensor<4xf32> loc("all_reduce/1")
+    %b = dist.accumulate mean of 2 (%statistic) variables ["second"] : tensor<4xf32> -> tensor<4xf32> loc("accumulate/1")
+    %rb = dist.all_reduce mean bucket 2 group 0 (%b) variables ["second"] : tensor<4xf32> loc("all_reduce/2")
+    dfg.apply_gradient_descent %v, %lr, %ra : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update_first")
+    dfg.apply_gradient_descent %w, %lr, %rb : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update_second")
+    dfg.group {control = ["update_first", "update_second"]} : () -> () loc("train")
+  }
+}
