@@ -41,8 +41,11 @@ public:
       : graph(graph), flow(flow), conversions(conversions) {}
 
   /// `joinDistinct`: also distinct values (Unique), which the synchronization of sparse gradients joins by itself.
-  void prove(ArrayRef<Value> wanted, bool joinDistinct) {
+  /// `except`: nodes that stay as they are.
+  void prove(ArrayRef<Value> wanted, bool joinDistinct, const llvm::DenseSet<Operation *> &except = {}) {
     llvm::DenseSet<Operation *> needed = findNeeded(wanted);
+    for (Operation *op : except)
+      needed.erase(op);
     summed = findSummed();
     SmallVector<Operation *> nodes;
     for (Operation &op : graph.getBody().front())
@@ -484,8 +487,18 @@ private:
         continue;
       }
       BatchConversions conversions(graph, flow, policies.replicas);
-      Coupler(graph, flow, conversions).prove(wanted.values, joinDistinct);
-      bool progress = conversions.eraseUnused();
+      // First the loss and its gradients: of one that is the whole batch's they often are sums over the batch again,
+      // and what an optimizer makes of them (a norm of all, rows that it scales) needs nothing more.
+      llvm::DenseSet<Operation *> behind = findBehindGradients(graph, flow);
+      bool progress = false;
+      if (!behind.empty()) {
+        Coupler(graph, flow, conversions).prove(wanted.values, joinDistinct, behind);
+        progress = conversions.eraseUnused();
+      }
+      if (!progress) {
+        Coupler(graph, flow, conversions).prove(wanted.values, joinDistinct);
+        progress = conversions.eraseUnused();
+      }
       // Nothing but the updates' operands themselves is left.
       if (!progress) {
         for (const Obstacle &obstacle : wanted.obstacles)
@@ -641,6 +654,35 @@ private:
                      "with replicas_to_aggregate the number of replicas, every update is the one that it would be "
                      "otherwise");
     return success();
+  }
+
+  /// What is computed from reductions over the batch that the loss is not computed from, which gradients are.
+  static llvm::DenseSet<Operation *> findBehindGradients(dfg::GraphOp graph, const BatchFlow &flow) {
+    llvm::DenseSet<Operation *> forward, behind;
+    StringAttr loss = graph.getLossAttr();
+    if (!loss)
+      return behind;
+    Block &block = graph.getBody().front();
+    for (Operation &op : llvm::reverse(block))
+      if (dfg::getNodeName(&op) == dfg::getEndpointNode(loss) ||
+          llvm::any_of(op.getUsers(), [&](Operation *user) { return forward.contains(user); }))
+        forward.insert(&op);
+    llvm::DenseSet<Operation *> gradients;
+    for (Operation &op : block) {
+      if (forward.contains(&op))
+        continue;
+      auto isBehind = [&](Value operand) {
+        return gradients.contains(operand.getDefiningOp()) || behind.contains(operand.getDefiningOp());
+      };
+      auto isFloat = [](Value value) { return llvm::isa<FloatType>(getElementTypeOrSelf(value.getType())); };
+      auto hasBatchSize = [&](Value value) { return flow.hasBatchSize(value); };
+      if (llvm::any_of(op.getOperands(), isBehind))
+        behind.insert(&op);
+      else if (op.getNumResults() > 0 && llvm::all_of(op.getResults(), isFloat) &&
+               llvm::any_of(op.getOperands(), hasBatchSize) && llvm::none_of(op.getResults(), hasBatchSize))
+        gradients.insert(&op);
+    }
+    return behind;
   }
 
   static void forEachFetch(dfg::GraphOp graph, llvm::function_ref<void(Operation *, Value)> visit) {

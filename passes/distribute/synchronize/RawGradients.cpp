@@ -203,6 +203,18 @@ private:
   /// Whether a local value is of one loss alone, so that of several its average is wanted.
   bool isOfOneLoss(Value value) const { return gradientsOfOneLoss.contains(value) || ofForward.contains(value); }
 
+  /// The gradients of several batches' losses that are neither sums over the batch nor means of it (a quotient of sums,
+  /// a norm of a mean) are averaged, as their losses are.
+  int averageBatches(llvm::StringRef variable, Value value) {
+    if (!saidMean)
+      value.getDefiningOp()->emitRemark()
+          << "the gradient of variable '" << variable << "' is accumulated over " << accumulateSteps
+          << " batches, whose losses are not seen to be sums or means over the batch: it is the mean of theirs, as are "
+             "others like it";
+    saidMean = true;
+    return 0;
+  }
+
   /// Whether a value is a gradient of one loss, or what every batch makes alike of parts of such, linearly.
   bool isLinearInGradients(Value value) const {
     if (gradientsOfOneLoss.contains(value))
@@ -238,20 +250,14 @@ private:
         ++*scale;
       bool isKnown =
           gradient.indices ? at.kind == Flow::Sharded : at.kind == Flow::Partial || at.kind == Flow::Replicated;
-      // It is linear in the loss.
-      if ((!isKnown || (scale != 0 && scale != 1)) && isLinearInGradients(value)) {
+      // Of a gradient, which is linear in the loss, as of the loss.
+      if (!isKnown || (scale != 0 && scale != 1)) {
         FailureOr<std::optional<int>> written = getWrittenScale();
         if (failed(written))
           return failure();
-        isKnown = written->has_value();
-        scale = *written;
+        const bool isOfSum = *written == 1 && isLinearInGradients(value);
+        scale = isOfSum ? 1 : *written == 0 ? 0 : averageBatches(gradient.variable, value);
       }
-      if (!isKnown || (scale != 0 && scale != 1))
-        return value.getDefiningOp()->emitError()
-               << "the gradient of variable '" << gradient.variable << "' is accumulated over " << accumulateSteps
-               << " batches, but whether those of node '" << dfg::getNodeName(value.getDefiningOp())
-               << "', which depends on other replicas' examples, are parts of a sum or of a mean is not known; take "
-                  "accumulate_steps=1, or coupling=replica";
       gradient.batches = *scale == 0 ? dist::Reduction::Mean : dist::Reduction::Sum;
     }
     return success();
@@ -365,8 +371,17 @@ private:
       return success();
     }
     // What is dense on the way, or the same everywhere, is found by the walk.
-    std::optional<SparseGradient> gradient = findSparseGradient(update, flow, joinsRows());
+    std::optional<SparseGradient> gradient =
+        findSparseGradient(update, flow, joinsRows(), [&](Operation *op) { return meetsOneLoss(op); });
     return gradient ? takeSparse(*gradient, update) : success();
+  }
+
+  /// Whether rows meet here what the loss of one batch is computed from (the sum of its weights, which divides them):
+  /// of several batches' rows, each would meet that of all.
+  bool meetsOneLoss(Operation *op) const {
+    return accumulateSteps > 1 && llvm::any_of(op->getOperands(), [&](Value operand) {
+             return ofForward.contains(operand) && isOfBatch(operand) && !isOfRows(operand);
+           });
   }
 
   /// Whether what is a function of several rows is made whole by joining rows: collectives where it is computed
@@ -408,8 +423,12 @@ private:
     }
     llvm::DenseMap<Value, Operation *> owners;
     for (auto [op, update] : updateOf) {
-      std::optional<SparseGradient> gradient = findAddedRows(op, flow);
+      std::optional<SparseGradient> gradient =
+          findAddedRows(op, flow, [&](Operation *node) { return meetsOneLoss(node); });
       if (!gradient)
+        continue;
+      // What has rows of the batch still is none of a table.
+      if (flow.hasBatchSize(op->getResult(0)))
         continue;
       Operation *owner = owners.insert({gradient->values, update}).first->second;
       const Flow &at = flow.get(op->getResult(0));
@@ -427,6 +446,9 @@ private:
     std::optional<int> scale = flow.get(gradient.values).scale;
     if (flow.get(gradient.values).zero || isAlone())
       scale = 0;
+    // Of one replica's batches as of its loss.
+    if (scale != 0 && scale != -1 && accumulateSteps > 1 && policies.replicas == 1)
+      scale = (scaleOfLoss == 0 || scaleOfLoss == 1 ? *scaleOfLoss : averageBatches(variable, gradient.values)) - 1;
     // The whole batch's rows are the replicas' rows, divided by N where each was divided by its share of the batch.
     if (!scale || (*scale != 0 && *scale != -1))
       return refuse({gradient.values, update},
@@ -580,6 +602,11 @@ private:
     case Flow::Partial:
       if (at.zero)
         return success();
+      // Of several batches' rows: the sum of one batch's squares is no part of that of all.
+      if (accumulateSteps > 1 && isOfSparseRows(item.value)) {
+        walkThrough(item.value.getDefiningOp(), item.update);
+        return success();
+      }
       if (at.scale == 0)
         return item.update && failed(checkFixedSum(item)) ? failure() : reduce(item, dist::Reduction::Mean);
       if (at.scale == 1) {
@@ -776,6 +803,8 @@ private:
     std::optional<int> scale = flow.get(item.value).scale;
     if (scale != 0 && scale != 1)
       scale = isAlone() ? 0 : scaleOfLoss;
+    if (scale != 0 && scale != 1 && policies.replicas == 1 && item.update)
+      scale = averageBatches(getUpdatedVariable(item.update), item.value);
     if (scale != 0 && scale != 1)
       return refuse(item, "is of one batch or of one replica's share, and whether those of several are parts of a sum "
                           "or of a mean is not known");
@@ -894,6 +923,7 @@ private:
   llvm::DenseSet<Value> coupled;
   Value loss;                      // null where there is none
   std::optional<int> writtenScale; // getWrittenScale
+  bool saidMean = false;           // averageBatches
   /// Where gradients are of several losses: what the loss is computed from, and the gradients.
   llvm::DenseSet<Value> ofForward, gradientsOfOneLoss;
   /// What is computed from the batch and from no gradient, but is none of the forward values.

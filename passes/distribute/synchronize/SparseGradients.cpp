@@ -66,7 +66,7 @@ Value getRows(Operation *op, const BatchFlow &flow) {
 
 bool isRows(const Flow &at) { return at.isSharded(0); }
 
-Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path) {
+Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path, EndsAt endsAt) {
   while (true) {
     const Flow &at = flow.get(value);
     Operation *op = value.getDefiningOp();
@@ -86,6 +86,8 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
         (!isIndices(next) ||
          llvm::isa<dfg::FloorModOp, dfg::TruncateModOp, dfg::ModOp, dfg::MinimumOp, dfg::MaximumOp>(op)))
       next = {};
+    if (next && endsAt && endsAt(op))
+      next = {};
     if (!next)
       return isRows(at) ? value : Value();
     path.push_back(op);
@@ -96,18 +98,20 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
 /// `walk`, and on from rows that neither a sum nor a mean makes the whole batch's (the squares of what is divided by
 /// the batch's size, a gradient that is clipped) over what each of them is computed from, by itself, to rows of which
 /// one does.
-Value walkToGradient(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path, int depth = 8) {
-  Value last = walk(value, flow, path);
+Value walkToGradient(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path, EndsAt endsAt,
+                     int depth = 8) {
+  Value last = walk(value, flow, path, endsAt);
   if (!last || depth == 0)
     return last;
   const Flow &at = flow.get(last);
   Operation *op = last.getDefiningOp();
-  if (at.zero || at.scale == 0 || at.scale == -1 || !llvm::isa_and_nonnull<dfg::ScalarInterface>(op))
+  if (at.zero || at.scale == 0 || at.scale == -1 || !llvm::isa_and_nonnull<dfg::ScalarInterface>(op) ||
+      (endsAt && endsAt(op)))
     return last;
   Value gradient;
   SmallVector<Operation *> further = {op};
   for (Value rows : getElementwiseRows(op, flow)) {
-    Value found = walkToGradient(rows, flow, further, depth - 1);
+    Value found = walkToGradient(rows, flow, further, endsAt, depth - 1);
     if (!found || (gradient && found != gradient))
       return last;
     gradient = found;
@@ -231,22 +235,23 @@ bool worksOnRows(Operation *op) {
 }
 
 std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow,
-                                                 bool throughFunctions) {
+                                                 bool throughFunctions, EndsAt endsAt) {
   SparseGradient found;
-  found.indices = walk(update->getOperand(update.getIndicesOperand()), flow, found.path);
+  found.indices = walk(update->getOperand(update.getIndicesOperand()), flow, found.path, endsAt);
   Value gradient = update->getOperand(update.getGradientOperand());
-  found.values = throughFunctions ? walkToGradient(gradient, flow, found.path) : walk(gradient, flow, found.path);
+  found.values =
+      throughFunctions ? walkToGradient(gradient, flow, found.path, endsAt) : walk(gradient, flow, found.path, endsAt);
   if (!found.indices || !found.values)
     return std::nullopt;
   return found;
 }
 
-std::optional<SparseGradient> findAddedRows(Operation *op, const BatchFlow &flow) {
+std::optional<SparseGradient> findAddedRows(Operation *op, const BatchFlow &flow, EndsAt endsAt) {
   if (!llvm::isa<dfg::UnsortedSegmentSumOp>(op))
     return std::nullopt;
   SparseGradient found;
-  found.indices = walk(op->getOperand(1), flow, found.path);
-  found.values = walkToGradient(op->getOperand(0), flow, found.path);
+  found.indices = walk(op->getOperand(1), flow, found.path, endsAt);
+  found.values = walkToGradient(op->getOperand(0), flow, found.path, endsAt);
   if (!found.indices || !found.values)
     return std::nullopt;
   found.path.push_back(op);

@@ -24,14 +24,17 @@ bool isUnique(mlir::Operation *op);
 /// nodes do the same to joined rows as to a replica's.
 bool worksOnRows(mlir::Operation *op);
 
+/// A node whose result is the gradient, whatever rows it is made of.
+using EndsAt = llvm::function_ref<bool(mlir::Operation *)>;
+
 /// Walks back from the indices and the values of `update` to the first pair of which they are made; none where there is
 /// no such pair. `throughFunctions`: over what each row becomes by itself (its square) as well.
 std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, const BatchFlow &flow,
-                                                 bool throughFunctions = false);
+                                                 bool throughFunctions = false, EndsAt endsAt = nullptr);
 
 /// The sparse gradient whose rows `op` adds up by their numbers, or by the places of these among the distinct ones, as
 /// they are or as each becomes by itself; none where `op` adds up no such rows.
-std::optional<SparseGradient> findAddedRows(mlir::Operation *op, const BatchFlow &flow);
+std::optional<SparseGradient> findAddedRows(mlir::Operation *op, const BatchFlow &flow, EndsAt endsAt = nullptr);
 
 /// Whether what `consumers` make of the sparse gradient `values` is the same where rows of one index are added before,
 /// and come in any order, as in a server's accumulator: it is not where a norm is taken over the rows as backward made
