@@ -215,16 +215,6 @@ private:
     return 0;
   }
 
-  /// Whether a value is a gradient of one loss, or what every batch makes alike of parts of such, linearly.
-  bool isLinearInGradients(Value value) const {
-    if (gradientsOfOneLoss.contains(value))
-      return true;
-    Operation *op = value.getDefiningOp();
-    return op && isLinearInPartials(op) && llvm::all_of(op->getOperands(), [&](Value operand) {
-             return flow.get(operand).kind == Flow::Replicated || isLinearInGradients(operand);
-           });
-  }
-
   /// How the gradients of several batches become one: as they would in one replica alone, whatever it is that this one
   /// has of others.
   LogicalResult findBatchReductions() {
@@ -255,8 +245,8 @@ private:
         FailureOr<std::optional<int>> written = getWrittenScale();
         if (failed(written))
           return failure();
-        const bool isOfSum = *written == 1 && isLinearInGradients(value);
-        scale = isOfSum ? 1 : *written == 0 ? 0 : averageBatches(gradient.variable, value);
+        const bool isKnownLoss = (*written == 0 || *written == 1) && !ofForward.contains(value);
+        scale = isKnownLoss ? **written : averageBatches(gradient.variable, value);
       }
       gradient.batches = *scale == 0 ? dist::Reduction::Mean : dist::Reduction::Sum;
     }
