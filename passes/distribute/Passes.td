@@ -139,8 +139,8 @@ def DistMarkBatchUpdates : Pass<"dist-mark-batch-updates", "mlir::ModuleOp"> {
     server: it sees the sum or mean of the batches. Without a loss nothing is known, and nothing is marked.
 
     ```mlir
-    dfg.assign_sub_variable %moving, %change : ...                       // dfg.assign_sub_variable %moving, %change {dist.each_batch} : ...
-    dfg.resource_apply_gradient_descent %kernel, %rate, %gradient : ...  // as it is
+    dfg.assign_sub %moving, %change : ...                       // dfg.assign_sub %moving, %change {dist.each_batch} : ...
+    dfg.apply_gradient_descent %kernel, %rate, %gradient : ...  // as it is
     ```
   }];
 }

@@ -287,8 +287,9 @@ private:
       return false;
     };
     auto get = [&](Value value) {
+      Made made = madeOf.lookup_or(value, Made{{}, true});
       const bool isSeed = found.values.contains(value) || isBehindLoss(value);
-      return isSeed ? Made{value, true} : madeOf.lookup_or(value, Made{{}, true});
+      return isSeed && made.isLinear ? Made{value, true} : made;
     };
     for (Operation &op : graph.getBody().front()) {
       SmallVector<Value> linear, others;
@@ -303,9 +304,13 @@ private:
       if (!made.of)
         continue;
       // What couples replicas adds, joins and cuts.
-      if (llvm::isa<dist::DISTDialect>(op.getDialect()))
-        made.isLinear = get(op.getOperand(0)).isLinear;
-      else if (getLinearity(&op) == dfg::Linearity::Each)
+      if (llvm::isa<dist::DISTDialect>(op.getDialect())) {
+        for (OpResult result : op.getResults())
+          if (Made of = get(op.getOperand(std::min(result.getResultNumber(), op.getNumOperands() - 1))); of.of)
+            madeOf.insert({result, of});
+        continue;
+      }
+      if (getLinearity(&op) == dfg::Linearity::Each)
         made.isLinear &= factors == 1;
       else // and of what is no gradient there is nothing added
         made.isLinear &= llvm::all_of(linear, [&](Value operand) {

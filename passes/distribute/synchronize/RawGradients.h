@@ -59,9 +59,9 @@ enum class UpdatesOf { EachBatch, AllBatches };
 
 /// Walks back from every update of `graph` that `which` names, all at once and nearest first, so that a gradient that
 /// several updates use (by a global norm) belongs to the update nearest to it; updates of variables that the strategy
-/// names go before others. What an update without synchronization (async) needs of a replica is taken as it is: each
-/// replica's is one of its own. But of rows, with which its slots' rows are changed, an executable's task makes it
-/// itself. Fails with a diagnostic where a value of the training step cannot be reduced.
+/// names go before others. What an update without synchronization (async) on a server of TensorFlow's needs of a
+/// replica is taken as it is: each replica's is one of its own. A task of an executable is given gradients, and makes
+/// the rest. Fails with a diagnostic where a value of the training step cannot be reduced.
 llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFlow &flow,
                                                const strategies::StepNodes &step, const SyncPolicies &policies,
                                                UpdatesOf which);
