@@ -204,8 +204,11 @@ private:
   bool isOfOneLoss(Value value) const { return gradientsOfOneLoss.contains(value) || ofForward.contains(value); }
 
   /// The gradients of several batches' losses that are neither sums over the batch nor means of it (a quotient of sums,
-  /// a norm of a mean) are averaged, as their losses are.
-  int averageBatches(llvm::StringRef variable, Value value) {
+  /// a norm of a mean) are averaged, as their losses are. None for the loss that is a sum over the batch and something
+  /// else (a penalty): of several batches there would be several of that, or less than all of the sum.
+  std::optional<int> averageBatches(llvm::StringRef variable, Value value) {
+    if (loss && addsSum(loss))
+      return std::nullopt;
     if (!saidMean)
       value.getDefiningOp()->emitRemark()
           << "the gradient of variable '" << variable << "' is accumulated over " << accumulateSteps
@@ -213,6 +216,27 @@ private:
              "others like it";
     saidMean = true;
     return 0;
+  }
+
+  /// Whether a sum over the batch is among the terms of a value.
+  bool addsSum(Value value, int depth = 12) const {
+    const Flow &at = flow.get(value);
+    if (at.kind != Flow::Sharded && at.scale == 1)
+      return true;
+    Operation *op = value.getDefiningOp();
+    if (!op || depth == 0)
+      return false;
+    auto isTerm = [&](Value operand) { return addsSum(operand, depth - 1); };
+    if (addsTerms(op))
+      return llvm::any_of(op->getOperands(), isTerm);
+    // A multiple of it, by the same number in each batch.
+    auto isSame = [&](Value operand) { return isReplicated(operand) && flow.get(operand).scale == 0; };
+    return llvm::isa<dfg::MulOp, dfg::RealDivOp, dfg::NegOp>(op) && llvm::any_of(op->getOperands(), isTerm) &&
+           llvm::count_if(op->getOperands(), isSame) + 1 == op->getNumOperands();
+  }
+
+  static bool addsTerms(Operation *op) {
+    return op->hasTrait<dfg::Adds>() || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::AddNOp, dfg::SubOp>(op);
   }
 
   /// How the gradients of several batches become one: as they would in one replica alone, whatever it is that this one
@@ -246,7 +270,13 @@ private:
         if (failed(written))
           return failure();
         const bool isKnownLoss = (*written == 0 || *written == 1) && !ofForward.contains(value);
-        scale = isKnownLoss ? **written : averageBatches(gradient.variable, value);
+        scale = isKnownLoss ? *written : averageBatches(gradient.variable, value);
+        if (!scale)
+          return value.getDefiningOp()->emitError()
+                 << "the gradient of variable '" << gradient.variable << "' is accumulated over " << accumulateSteps
+                 << " batches, but whether those of node '" << dfg::getNodeName(value.getDefiningOp())
+                 << "', which depends on other replicas' examples, are parts of a sum or of a mean is not known; take "
+                    "accumulate_steps=1, or coupling=replica";
       }
       gradient.batches = *scale == 0 ? dist::Reduction::Mean : dist::Reduction::Sum;
     }
@@ -443,7 +473,8 @@ private:
       scale = 0;
     // Of one replica's batches as of its loss.
     if (scale != 0 && scale != -1 && accumulateSteps > 1 && policies.replicas == 1)
-      scale = (scaleOfLoss == 0 || scaleOfLoss == 1 ? *scaleOfLoss : averageBatches(variable, gradient.values)) - 1;
+      if ((scale = scaleOfLoss == 0 || scaleOfLoss == 1 ? scaleOfLoss : averageBatches(variable, gradient.values)))
+        --*scale;
     // The whole batch's rows are the replicas' rows, divided by N where each was divided by its share of the batch.
     if (!scale || (*scale != 0 && *scale != -1))
       return refuse({gradient.values, update},
@@ -664,9 +695,7 @@ private:
       break;
     }
     Operation *op = value.getDefiningOp();
-    const bool adds =
-        op && (op->hasTrait<dfg::Adds>() || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::AddNOp, dfg::SubOp>(op));
-    return depth > 0 && adds &&
+    return depth > 0 && op && addsTerms(op) &&
            llvm::all_of(op->getOperands(), [&](Value operand) { return isSumOfMeans(operand, depth - 1); });
   }
 
