@@ -372,8 +372,8 @@ def refused(folder, replicas, flags, strategy=f"AllReduce:accumulate_steps={STEP
 SUMS = ["softmax_over_batch"]
 # With coupling=replica, the mean of the gradients that replicas compute of their shares.
 APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "plain_mean"]
-# Several batches an update: rows of a table of which all replicas have those of all examples, and a sum divided by another number than they are.
-NOT_ACCUMULATED = {"embedding_and_batch_normalization": [2, 4], "of_candidates": [2, 4]}
+# Several batches an update: rows of a table of which all replicas have those of all examples.
+NOT_ACCUMULATED = {"of_candidates": [2, 4]}
 EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "images_in_bfloat16", "maximum", "of_joined_parts", "wrapped_sum"]
 
 

@@ -206,8 +206,9 @@ private:
   /// The gradients of several batches' losses that are neither sums over the batch nor means of it (a quotient of sums,
   /// a norm of a mean) are averaged, as their losses are. None for the loss that is a sum over the batch and something
   /// else (a penalty): of several batches there would be several of that, or less than all of the sum.
-  std::optional<int> averageBatches(llvm::StringRef variable, Value value) {
-    if (loss && addsSum(loss))
+  /// `own`: the flow of one replica.
+  std::optional<int> averageBatches(llvm::StringRef variable, Value value, const BatchFlow &own) {
+    if (loss && addsSum(loss, own))
       return std::nullopt;
     if (!saidMean)
       value.getDefiningOp()->emitRemark()
@@ -219,18 +220,20 @@ private:
   }
 
   /// Whether a sum over the batch is among the terms of a value.
-  bool addsSum(Value value, int depth = 12) const {
-    const Flow &at = flow.get(value);
+  static bool addsSum(Value value, const BatchFlow &own, int depth = 12) {
+    const Flow &at = own.get(value);
     if (at.kind != Flow::Sharded && at.scale == 1)
       return true;
     Operation *op = value.getDefiningOp();
     if (!op || depth == 0)
       return false;
-    auto isTerm = [&](Value operand) { return addsSum(operand, depth - 1); };
-    if (addsTerms(op))
+    auto isTerm = [&](Value operand) { return addsSum(operand, own, depth - 1); };
+    if (addsTerms(op) || isCoupling(op))
       return llvm::any_of(op->getOperands(), isTerm);
     // A multiple of it, by the same number in each batch.
-    auto isSame = [&](Value operand) { return isReplicated(operand) && flow.get(operand).scale == 0; };
+    auto isSame = [&](Value operand) {
+      return own.get(operand).kind == Flow::Replicated && own.get(operand).scale == 0;
+    };
     return llvm::isa<dfg::MulOp, dfg::RealDivOp, dfg::NegOp>(op) && llvm::any_of(op->getOperands(), isTerm) &&
            llvm::count_if(op->getOperands(), isSame) + 1 == op->getNumOperands();
   }
@@ -270,7 +273,7 @@ private:
         if (failed(written))
           return failure();
         const bool isKnownLoss = (*written == 0 || *written == 1) && !ofForward.contains(value);
-        scale = isKnownLoss ? *written : averageBatches(gradient.variable, value);
+        scale = isKnownLoss ? *written : averageBatches(gradient.variable, value, *own);
         if (!scale)
           return value.getDefiningOp()->emitError()
                  << "the gradient of variable '" << gradient.variable << "' is accumulated over " << accumulateSteps
@@ -473,7 +476,8 @@ private:
       scale = 0;
     // Of one replica's batches as of its loss.
     if (scale != 0 && scale != -1 && accumulateSteps > 1 && policies.replicas == 1)
-      if ((scale = scaleOfLoss == 0 || scaleOfLoss == 1 ? scaleOfLoss : averageBatches(variable, gradient.values)))
+      if ((scale =
+               scaleOfLoss == 0 || scaleOfLoss == 1 ? scaleOfLoss : averageBatches(variable, gradient.values, flow)))
         --*scale;
     // The whole batch's rows are the replicas' rows, divided by N where each was divided by its share of the batch.
     if (!scale || (*scale != 0 && *scale != -1))
@@ -828,7 +832,7 @@ private:
     if (scale != 0 && scale != 1)
       scale = isAlone() ? 0 : scaleOfLoss;
     if (scale != 0 && scale != 1 && policies.replicas == 1 && item.update)
-      scale = averageBatches(getUpdatedVariable(item.update), item.value);
+      scale = averageBatches(getUpdatedVariable(item.update), item.value, flow);
     if (scale != 0 && scale != 1)
       return refuse(item, "is of one batch or of one replica's share, and whether those of several are parts of a sum "
                           "or of a mean is not known");
