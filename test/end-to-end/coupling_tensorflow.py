@@ -330,24 +330,25 @@ def make(tf, name, folder):
                 return losses, {v.op.name: session.run(v) for v in tf.global_variables()}
 
             halves = [[{key: array[at:at + BATCH // 2] for key, array in feed.items()} for at in (0, BATCH // 2)] for feed in feeds]
-            losses, state = train_on_means([feeds])
+            # Losses behind an update show what it was.
+            losses, state = train_on_means([feeds, feeds])
             of_halves = train_on_means(halves)
-            return want, (losses[0], state), ([np.mean(of_step) for of_step in of_halves[0]], of_halves[1])
+            return want, (losses[0] + losses[1], state), ([np.mean(of_step) for of_step in of_halves[0]], of_halves[1])
 
 
 def check(folder, want, replicas, flags, strategy="AllReduce"):
     name = f"train-{replicas}-{len(flags)}-{strategy.replace(':', '-')}"
     must([DISTC, "compile", folder / "graph.meta", "--strategy", strategy, "--replicas", replicas, "--batch", BATCH, "--train-op", "train", "--loss",
           "loss:0", "--init-op", "init", "-o", folder / name, *flags])
-    return differences(trained(folder / name, folder / "data.npz", STEPS), want)
+    return differences(trained(folder / name, folder / "data.npz", len(want[0])), want)
 
 
-def check_export(folder, want, flags, replicas=2):
+def check_export(folder, want, flags, replicas=2, strategy="AllReduce"):
     """The same in stock TensorFlow: losses are means over the batch, which each replica has its share's part of."""
-    name = f"exported-{replicas}-{len(flags)}"
-    must([DISTC, "compile", folder / "graph.meta", "--strategy", "AllReduce", "--replicas", replicas, "--batch", BATCH, "--train-op", "train", "--loss",
+    name = f"exported-{replicas}-{len(flags)}-{strategy.replace(':', '-')}"
+    must([DISTC, "compile", folder / "graph.meta", "--strategy", strategy, "--replicas", replicas, "--batch", BATCH, "--train-op", "train", "--loss",
           "loss:0", "--init-op", "init", "--emit=graphdef", "-o", folder / name, *flags])
-    got = train_apart(folder / name, folder / "data.npz", STEPS)
+    got = train_apart(folder / name, folder / "data.npz", len(want[0]))
     return [] if np.allclose(got, want[0], rtol=2e-4, atol=1e-5) else [f"losses {got}, not {want[0]}"]
 
 
@@ -374,6 +375,8 @@ SUMS = ["softmax_over_batch"]
 APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "plain_mean"]
 # Several batches an update: rows of a table of which all replicas have those of all examples.
 NOT_ACCUMULATED = {"of_candidates": [2, 4]}
+# Collectives of each batch beside those of an update.
+EXPORTED_ACCUMULATED = ["batch_normalization", "contrastive"]
 EXPORTED = ["batch_normalization", "contrastive", "cumulative_sum", "half_with_a_scale", "images_in_bfloat16", "maximum", "of_joined_parts", "wrapped_sum"]
 
 
@@ -427,6 +430,9 @@ def main():
             if name in EXPORTED and arguments.target == "cpu":
                 checks.check(f"{name}, exported, 2 workers", check_export, folder, want, ["--one-process-per-replica"])
                 checks.check(f"{name}, exported, 2 replicas of a worker", check_export, folder, want, [])
+            if name in EXPORTED_ACCUMULATED and arguments.target == "cpu":
+                checks.check(f"{name}, exported, 2 workers, an update for {STEPS} batches", check_export, folder, accumulated, ["--one-process-per-replica"],
+                             2, f"AllReduce:accumulate_steps={STEPS}")
     checks.exit()
 
 
