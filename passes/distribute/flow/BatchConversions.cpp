@@ -394,15 +394,21 @@ Value BatchConversions::takeRows(Value value, int64_t axis) {
   return result = moveFromFront(own, axis);
 }
 
+static bool isAnyOf(const llvm::DenseSet<Value> &values, Value first, Value second) {
+  return values.contains(first) || values.contains(second);
+}
+
 bool BatchConversions::eraseUnused() {
   bool any = false;
   llvm::DenseSet<Operation *> gone;
+  llvm::DenseSet<Value> goneValues;
   // Each stands behind what it uses, but not in the order in which they were made.
   for (bool changed = true; changed;) {
     changed = false;
     for (Operation *op : llvm::reverse(made))
       if (!gone.contains(op) && op->use_empty()) {
         gone.insert(op);
+        goneValues.insert(op->result_begin(), op->result_end());
         op->erase();
         changed = true;
       }
@@ -410,6 +416,15 @@ bool BatchConversions::eraseUnused() {
   for (Operation *op : made)
     any |= !gone.contains(op);
   llvm::erase_if(made, [&](Operation *op) { return gone.contains(op); });
+  // They are made anew where they are wanted again.
+  reduced.remove_if([&](const auto &entry) { return isAnyOf(goneValues, entry.first, entry.second); });
+  for (auto *known : {&whole, &rescaled})
+    for (auto [from, to] : llvm::make_early_inc_range(*known))
+      if (isAnyOf(goneValues, from, to))
+        known->erase(from);
+  for (auto [from, to] : llvm::make_early_inc_range(rows))
+    if (isAnyOf(goneValues, from.first, to))
+      rows.erase(from);
   return any;
 }
 
