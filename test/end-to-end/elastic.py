@@ -106,9 +106,10 @@ STEPS, EVERY = 800, 4
 class ElasticRun:
     """Workers of a small model in float64, where other sums are the same to 1e-12; saving every few steps is what its time goes to."""
 
-    def __init__(self, folder, least=1, *flags, last_call=0.5, hosts=None):
+    def __init__(self, folder, least=1, *flags, last_call=0.5, hosts=None, steps=STEPS):
         """`hosts`: the first half of the workers is on one of two hosts, the others on the other."""
         self.folder = folder
+        self.steps = steps
         self.hosts = hosts
         self.model = Model("mlp-float64")
         self.program = compiled(self.model, folder)
@@ -119,7 +120,7 @@ class ElasticRun:
             self.rendezvous = f"{hosts.addresses[0]}:{PORT}" if hosts else f"127.0.0.1:{free.getsockname()[1]}"
         self.workers = {}
         self.gone = []
-        common = ["--data", self.model.feeds, "--steps", STEPS, "--restore", self.model.checkpoint, "--quiet"]
+        common = ["--data", self.model.feeds, "--steps", steps, "--restore", self.model.checkpoint, "--quiet"]
         must([self.program, "--workers", 1, *common, "--log-json", folder / "want.jsonl", "--export-npz", folder / "want.npz"])
         self.common = [*common, "--min-workers", least, "--max-restarts", 50, "--last-call", last_call, "--failure-timeout", 8, "--arrival-timeout", 60,
                        "--checkpoint-dir", folder / "kept", "--save-every", EVERY, "--resume", "--log-json", folder / "log.jsonl", "--export-npz",
@@ -207,14 +208,14 @@ class ElasticRun:
                 process.kill()
                 continue
             try:
-                status = process.wait(150)
+                status = process.wait(300)
             except AssertionError:
                 raise AssertionError(f"worker:{rank} does not end; the workers said:\n{self.said()}") from None
             found += [] if status == 0 else [f"worker:{rank} ended with {status}"]
         log = self.log()
         steps = [line["step"] for line in log if "loss" in line]
-        if steps != list(range(STEPS)):
-            found.append(f"the log has {len(steps)} steps, the last {steps[-5:]}, not {STEPS} in order")
+        if steps != list(range(self.steps)):
+            found.append(f"the log has {len(steps)} steps, the last {steps[-5:]}, not {self.steps} in order")
         elif not np.allclose(read_losses(self.folder / "log.jsonl"), read_losses(self.folder / "want.jsonl"), rtol=1e-9):
             found.append("the losses are others")
         with np.load(self.folder / "final.npz") as got, np.load(self.folder / "want.npz") as want:

@@ -4,14 +4,15 @@ with the loss of a run that was left alone.
   elastic_hosts.py [--seed S] [--runs N]    more random ones"""
 import argparse
 
-from elastic import ElasticRun, at_random
+from elastic import STEPS, ElasticRun, at_random
 from slow_link import SlowHosts
 from support import Checks, Folder, need_tools
 
 
 def link_is_cut():
     """For longer than silence is borne: the first worker's host goes on, and the other's workers come back."""
-    with SlowHosts() as hosts, Folder() as folder, ElasticRun(folder, hosts=hosts, last_call=1.5) as run_:
+    # Enough steps that the run has not ended when they try to connect again, some seconds after the link is mended.
+    with SlowHosts() as hosts, Folder() as folder, ElasticRun(folder, hosts=hosts, last_call=1.5, steps=4 * STEPS) as run_:
         run_.start(0, 1, 2, 3)
         run_.wait_for_step(40)
         hosts.down = True
