@@ -21,6 +21,14 @@ Value getTensor(Operation *node, llvm::StringRef tensor) {
   return node->getResult(number);
 }
 
+Value getLoss(dfg::GraphOp graph) {
+  if (auto name = graph.getLossAttr())
+    for (Operation &op : graph.getBody().front())
+      if (dfg::getNodeNameAttr(&op) == dfg::getEndpointNode(name))
+        return getTensor(&op, name.getValue());
+  return {};
+}
+
 std::string getFreeName(Block &block, const llvm::Twine &wanted) {
   llvm::StringSet<> taken;
   for (Operation &op : block)

@@ -6,8 +6,7 @@
 #ifndef DISTC_PASSES_DISTRIBUTE_NODEEDITS_H
 #define DISTC_PASSES_DISTRIBUTE_NODEEDITS_H
 
-#include "mlir/IR/Operation.h"
-
+#include "dialects/dfg/Dfg.h"
 #include <string>
 
 namespace distc {
@@ -15,6 +14,8 @@ namespace distc {
 /// The result of `node` that a tensor's name means, "NODE:OUTPUT" or "NODE" for the first; null where there is none, or
 /// only a handle.
 mlir::Value getTensor(mlir::Operation *node, llvm::StringRef tensor);
+/// The loss of `graph`; null where it names none.
+mlir::Value getLoss(dfg::GraphOp graph);
 /// `wanted`, or that with a number behind it, which no node of the block has.
 std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
 /// Leaves the name of `node`, of which a replica has its share, to the node of the whole batch's value: it is

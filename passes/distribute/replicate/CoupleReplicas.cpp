@@ -659,12 +659,12 @@ private:
   /// What is computed from reductions over the batch that the loss is not computed from, which gradients are.
   static llvm::DenseSet<Operation *> findBehindGradients(dfg::GraphOp graph, const BatchFlow &flow) {
     llvm::DenseSet<Operation *> forward, behind;
-    StringAttr loss = graph.getLossAttr();
+    Value loss = getLoss(graph);
     if (!loss)
       return behind;
     Block &block = graph.getBody().front();
     for (Operation &op : llvm::reverse(block))
-      if (dfg::getNodeName(&op) == dfg::getEndpointNode(loss) ||
+      if (&op == loss.getDefiningOp() ||
           llvm::any_of(op.getUsers(), [&](Operation *user) { return forward.contains(user); }))
         forward.insert(&op);
     llvm::DenseSet<Operation *> gradients;

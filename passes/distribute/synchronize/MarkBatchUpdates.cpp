@@ -4,8 +4,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "dialects/dfg/NodeNames.h"
 #include "dialects/dist/BatchNodes.h"
+#include "passes/distribute/NodeEdits.h"
 #include "passes/distribute/Passes.h"
 #include "passes/distribute/synchronize/BehindUpdates.h"
 #include "passes/distribute/synchronize/RawGradients.h"
@@ -61,7 +61,7 @@ private:
   LogicalResult mark(dfg::GraphOp graph, const SyncPolicies &policies) {
     strategies::StepNodes step(graph);
     Block &block = graph.getBody().front();
-    Operation *loss = findLoss(graph);
+    Value loss = getLoss(graph);
     if (!loss || !step.isKnown())
       return success();
     const FailureOr<BatchFlow> &flow = getChildAnalysis<BatchFlowAnalysis>(graph).flow;
@@ -75,7 +75,7 @@ private:
           return feed && flow->isBatched(feed);
         });
     // What the loss depends on may be trained, whether the strategy names it or not.
-    llvm::DenseSet<Operation *> forward = findSources({loss}, {}, {});
+    llvm::DenseSet<Operation *> forward = findSources({loss.getDefiningOp()}, {}, {});
     llvm::StringSet<> ofLoss;
     for (Operation *op : forward)
       if (auto handle = llvm::dyn_cast<dfg::VarHandleOp>(op))
@@ -108,15 +108,6 @@ private:
         changed |= behind.contains(op) && op->removeAttr(dist::kEachBatchAttr);
     }
     return success();
-  }
-
-  /// The node of the loss; null for none.
-  static Operation *findLoss(dfg::GraphOp graph) {
-    if (auto name = graph.getLossAttr())
-      for (Operation &op : graph.getBody().front())
-        if (dfg::getNodeName(&op) == dfg::getEndpointNode(name))
-          return &op;
-    return nullptr;
   }
 };
 

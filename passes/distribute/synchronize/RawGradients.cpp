@@ -107,12 +107,7 @@ private:
   }
 
   void findLoss() {
-    auto name = graph.getLossAttr();
-    if (!name)
-      return;
-    for (Operation &op : graph.getBody().front())
-      if (dfg::getNodeNameAttr(&op) == dfg::getEndpointNode(name))
-        loss = getTensor(&op, name.getValue());
+    loss = getLoss(graph);
     if (loss)
       scaleOfLoss = flow.get(loss).scale;
   }
