@@ -235,6 +235,17 @@ def DRT_MatmulPackedOp : DRT_Placed<"matmul_packed", [DRT_Scope<"matmul">, Pure,
                             UnitAttr:$transpose_b, DefaultValuedAttr<I32Attr, "0">:$epilogue, UnitAttr:$joined), placed);
   let results = (outs DRT_Tensor:$result);
 }
+def DRT_MatmulStackedOp : DRT_Placed<"matmul_stacked", [DRT_Scope<"matmul">, Pure, DRT_AccessInterface, AttrSizedOperandSegments]> {
+  let hasVerifier = 1;
+  let summary = "drt_matmul_stacked: epilogue(a_i op(b) + bias) for each of several a_i, matrices of float32 of the same shape";
+  let description = [{
+    As if the a_i were stacked to one tall matrix: b is read once for all of them. Each result is a tensor of its own.
+  }];
+  let arguments = !con((ins Variadic<DRT_Tensor>:$a, DRT_Tensor:$b, Optional<DRT_Tensor>:$bias, UnitAttr:$transpose_b,
+                            DefaultValuedAttr<I32Attr, "0">:$epilogue), placed);
+  let results = (outs Variadic<DRT_Tensor>:$results);
+  let assemblyFormat = "$a `by` $b (`,` $bias^)? attr-dict `:` functional-type(operands, $results)";
+}
 def DRT_MatmulSumOp : DRT_Placed<"matmul_sum", [DRT_Scope<"matmul">, Pure, DRT_AccessInterface, SameVariadicOperandSize]> {
   let hasVerifier = 1;
   let summary = "drt_matmul_sum: the sum of a_i^T b_i over all pairs, matrices of the same shapes";

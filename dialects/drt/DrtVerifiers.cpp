@@ -391,6 +391,25 @@ LogicalResult MatmulBiasGradOp::verify() {
   return expectCount(*this, "a bias's gradient", getBiasGrad(), c.getDimSize(1));
 }
 
+LogicalResult MatmulStackedOp::verify() {
+  if (getA().empty() || getA().size() != getResults().size())
+    return emitOpError() << "needs matrices on its left, and a result for each; it has " << getA().size() << " and "
+                         << getResults().size();
+  RankedTensorType a = typeOf(getA().front()), b = typeOf(getB()), c = typeOf(getResults().front());
+  if (a.getRank() != 2 || b.getRank() != 2 || c.getRank() != 2)
+    return emitOpError("needs matrices");
+  for (RankedTensorType type : {a, b, c})
+    if (!type.getElementType().isF32())
+      return emitOpError() << "multiplies float32, not " << type;
+  for (auto [left, result] : llvm::zip(getA(), getResults()))
+    if (left.getType() != a || result.getType() != c)
+      return emitOpError() << "makes " << c << " of " << a << ", and " << result.getType() << " of " << left.getType();
+  if (failed(expectContraction(*this, a, b, /*transposeA=*/false, getTransposeB(), c.getShape())) ||
+      failed(expectBetween(*this, "epilogue", getEpilogue(), DRT_EPILOGUE_NONE, DRT_EPILOGUE_SIGMOID)))
+    return failure();
+  return getBias() ? expectCount(*this, "a bias", getBias(), c.getDimSize(1)) : success();
+}
+
 LogicalResult MatmulSumOp::verify() {
   if (getA().empty())
     return emitOpError("needs a pair of matrices");

@@ -202,6 +202,34 @@ def SumContractions : Pass<"drt-sum-contractions", "::distc::drt::EntryOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 
+def StackContractions : Pass<"drt-stack-contractions", "::distc::drt::EntryOp"> {
+  let summary = "Matmuls of few rows that share a right operand, and do not wait for each other, are one operation";
+  let description = [{
+    A recurrent layer multiplies each step's input by one matrix, and no step's input waits for the layer's own states: these matmuls are one, whose rows
+    are all of them behind each other. It reads (and packs) the right operand once, and replicas need not share the work. Where a state is multiplied,
+    each step waits for the one before it: those stay (`drt-join-contractions`, `drt-pack-operands`).
+
+    The operation stands in the place of the last matmul; what takes the results of the others moves behind it. Nothing moves past what writes memory. A
+    stack has `stack-rows` rows at most, so that its results are still in the cache when they are read.
+
+    ```mlir
+    %y0 = drt.matmul %x0, %w ...
+    %z0 = linalg.generic ins(%y0) ...
+    %y1 = drt.matmul %x1, %w ...
+    ```
+    becomes
+    ```mlir
+    %y0, %y1 = drt.matmul_stacked %x0, %x1 by %w ...
+    %z0 = linalg.generic ins(%y0) ...
+    ```
+  }];
+  let options = [
+    Option<"maxRows", "max-rows", "int64_t", "192", "a matmul of more rows is one by itself">,
+    Option<"stackRows", "stack-rows", "int64_t", "256", "rows of a stack, at most">,
+    Option<"minElements", "min-elements", "int64_t", "4096", "a smaller right operand is packed in no time">,
+  ];
+}
+
 def JoinContractions : Pass<"drt-join-contractions", "::mlir::ModuleOp"> {
   let summary = "Matmuls are computed over the joined batch of the task";
   let description = [{

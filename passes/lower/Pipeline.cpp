@@ -29,11 +29,16 @@ static void addCPUPasses(OpPassManager &manager, const std::string &precision, i
   products.addPass(createConvolutionsToMatmuls());
   // Products have their epilogues; what rounds and widens is fused.
   products.addPass(createSetPrecision({precision}));
+  // What two equal operations read has two readers, and would be written for them; each iteration of a loop reads the
+  // loop's variables.
+  products.addPass(createEliminateCommonSubexpressions());
+  // Which matmuls are float32, and which share a right operand, is known.
+  StackContractionsOptions stacks;
+  stacks.stackRows *= std::max<int64_t>(cores, 1);
+  products.addPass(createStackContractions(stacks));
   // A gradient's product is computed once for the replicas of a task.
   manager.addPass(createJoinContractions());
   OpPassManager &entries = manager.nest<drt::EntryOp>();
-  // What two equal operations read has two readers, and would be written for them.
-  entries.addPass(createEliminateCommonSubexpressions());
   entries.addPass(createFuseElementwise());
   entries.addPass(createEliminateCommonSubexpressions());
   // Sums of few results are many cores' work too.

@@ -71,6 +71,16 @@ void drt_matmul(drt_replica *replica, int32_t primitive, const drt_matmul_desc *
   drt_matmul_packed(replica, primitive, desc, a, b, nullptr, bias, c);
 }
 
+void drt_matmul_stacked(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t count,
+                        void *const *operands, const void *b, const void *bias) {
+  guarded(replica, [&](Replica &replica) {
+    const MatmulParts parts = matmulStackedParts(*desc, count);
+    replica.divide(parts.count, parts.grain, [&](Replica::Core &core, Range lefts) {
+      matmulStacked(core.primitives, primitive, *desc, lefts, count, operands, b, bias);
+    });
+  });
+}
+
 void drt_matmul_sum(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t terms,
                     void *const *operands, void *c) {
   guarded(replica, [&](Replica &replica) {

@@ -180,6 +180,8 @@ bool hasLargeMatmuls(ModuleOp module) {
           large = isLarge(matmul.getA(), matmul.getB(), matmul.getTransposeB());
         else if (auto matmul = llvm::dyn_cast<drt::MatmulPackedOp>(op))
           large = isLarge(matmul.getA(), matmul.getB(), matmul.getTransposeB());
+        else if (auto matmul = llvm::dyn_cast<drt::MatmulStackedOp>(op))
+          large = isLarge(matmul.getA().front(), matmul.getB(), matmul.getTransposeB());
         else if (auto sum = llvm::dyn_cast<drt::MatmulSumOp>(op))
           large = isLarge(sum.getA().front(), sum.getB().front(), /*transposeB=*/false);
         else if (auto update = llvm::dyn_cast<drt::MatmulUpdateOp>(op))

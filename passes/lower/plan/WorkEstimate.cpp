@@ -205,6 +205,9 @@ Work WorkEstimate::operator()(Operation *op) {
     work.matmuls = countMatmul(matmul.getA(), getColumns(matmul.getB(), matmul.getTransposeB()));
   else if (auto matmul = dyn_cast<drt::MatmulBiasGradOp>(op))
     work.matmuls = countMatmul(matmul.getA(), getColumns(matmul.getB(), /*transposed=*/false));
+  else if (auto matmul = dyn_cast<drt::MatmulStackedOp>(op))
+    for (Value a : matmul.getA())
+      work.matmuls += countMatmul(a, getColumns(matmul.getB(), matmul.getTransposeB()));
   else if (auto sum = dyn_cast<drt::MatmulSumOp>(op))
     for (auto [a, b] : llvm::zip(sum.getA(), sum.getB()))
       work.matmuls += countMatmul(a, getColumns(b, /*transposed=*/false));

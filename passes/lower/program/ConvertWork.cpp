@@ -83,6 +83,15 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
                      address(matmul.getB()), address(matmul.getResult()), address(matmul.getBiasGrad())});
         return success();
       })
+      .Case([&](drt::MatmulStackedOp matmul) {
+        SmallVector<Value> operands(matmul.getA());
+        llvm::append_range(operands, matmul.getResults());
+        callRuntime("drt_matmul_stacked",
+                    {number32(program.sites.primitives++), symbolAddress(describeMatmulStacked(program.tables, matmul)),
+                     number64(matmul.getA().size()), storeAddresses(addressesOf(operands)), address(matmul.getB()),
+                     matmul.getBias() ? address(matmul.getBias()) : null()});
+        return success();
+      })
       .Case([&](drt::MatmulSumOp sum) {
         callRuntime("drt_matmul_sum",
                     {number32(program.sites.primitives++), symbolAddress(describeMatmulSum(program.tables, sum)),

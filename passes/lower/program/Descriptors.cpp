@@ -107,6 +107,14 @@ FlatSymbolRefAttr describeMatmulBiasGrad(ConstantTables &tables, drt::MatmulBias
                                             /*batch=*/1, a[1], b[1], a[0], 0, 0, DRT_PRECISION_OWN, /*widens=*/1});
 }
 
+FlatSymbolRefAttr describeMatmulStacked(ConstantTables &tables, drt::MatmulStackedOp op) {
+  ArrayRef<int64_t> a = typeOf(op.getA().front()).getShape(), c = typeOf(op.getResults().front()).getShape();
+  return describe<drt_matmul_desc>(tables,
+                                   {getDtype(typeOf(op.getB()).getElementType()), /*transpose_a=*/0, op.getTransposeB(),
+                                    op.getBias() != nullptr, static_cast<int32_t>(op.getEpilogue()), /*accumulate=*/0,
+                                    /*batch=*/1, c[0], c[1], a[1], 0, 0, DRT_PRECISION_OWN, /*widens=*/0});
+}
+
 FlatSymbolRefAttr describeMatmulSum(ConstantTables &tables, drt::MatmulSumOp op) {
   ArrayRef<int64_t> a = typeOf(op.getA().front()).getShape(), b = typeOf(op.getB().front()).getShape();
   return describe<drt_matmul_desc>(tables, {dtypeOf(op), /*transpose_a=*/1, /*transpose_b=*/0, /*has_bias=*/0,

@@ -18,6 +18,7 @@ mlir::FlatSymbolRefAttr describeMatmulPacked(ConstantTables &tables, drt::Matmul
 mlir::FlatSymbolRefAttr describePack(ConstantTables &tables, drt::PackOp op);
 mlir::FlatSymbolRefAttr describeMatmulAdd(ConstantTables &tables, drt::MatmulAddOp op);
 mlir::FlatSymbolRefAttr describeMatmulBiasGrad(ConstantTables &tables, drt::MatmulBiasGradOp op);
+mlir::FlatSymbolRefAttr describeMatmulStacked(ConstantTables &tables, drt::MatmulStackedOp op);
 mlir::FlatSymbolRefAttr describeMatmulSum(ConstantTables &tables, drt::MatmulSumOp op);
 mlir::FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op);
 /// `descriptor`: the numbers behind has_bias and epilogue, in the order of drt_conv2d_desc.

@@ -29,6 +29,11 @@ MatmulParts matmulParts(const drt_matmul_desc &desc);
 void matmul(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Range parts, const void *a, const void *b,
             const void *bias, void *c, const void *packed = nullptr);
 
+/// drt_matmul_stacked; the parts are left operands.
+MatmulParts matmulStackedParts(const drt_matmul_desc &desc, int64_t count);
+void matmulStacked(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Range lefts, int64_t count,
+                   void *const *operands, const void *b, const void *bias);
+
 /// drt_matmul_sum; the parts are rows.
 MatmulParts matmulSumParts(const drt_matmul_desc &desc, int64_t terms);
 void matmulSum(PrimitiveCache &cache, int32_t site, const drt_matmul_desc &desc, Range rows, int64_t terms,

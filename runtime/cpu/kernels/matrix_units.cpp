@@ -380,11 +380,15 @@ DRT_AMX void multiply(std::span<const PackedRows> rows, const char *right, int64
     panels += (of.count + panel - 1) / panel;
   const RightPacker packer(next);
   Spread errand = {packer, packer.steps(), panels * groups * slotsOfGroup};
-  for (const PackedRows &of : rows) {
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const PackedRows &of = rows[i];
     const char *left = of.left;
     float *c = of.c + column;
     for (int64_t row = 0; row < of.count; row += panel, left += panelBytes, c += panel * ldc) {
-      errand.fetch(c + panel * ldc, std::clamp<int64_t>(of.count - row - panel, 0, panel), ldc * 4,
+      const bool isLast = row + panel >= of.count;
+      const PackedRows *behind = isLast && i + 1 < rows.size() ? &rows[i + 1] : nullptr;
+      errand.fetch(behind ? behind->c + column : c + panel * ldc,
+                   std::clamp<int64_t>(behind ? behind->count : of.count - row - panel, 0, panel), ldc * 4,
                    groups * slotsOfGroup);
       multiplyRows(left, std::min(panel, of.count - row), right, groups, columns, c, ldc, add, errand);
     }

@@ -471,6 +471,12 @@ static inline int64_t drt_packed_bytes(int64_t k, int64_t n) {
 void drt_matmul_packed(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, const void *a,
                        const void *b, const void *packed, const void *bias, void *c);
 
+// c_i = epilogue(a_i * op(b) + bias) for each of `count` a_i, on CPUs: matmuls of few rows that read (and pack) one b
+// once for all of them. `operands`: the a_i, then the c_i. desc, of one of them: float32, a not transposed, without
+// accumulation or a batch axis.
+void drt_matmul_stacked(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t count,
+                        void *const *operands, const void *b, const void *bias);
+
 // c = the sum over all terms of a_i^T * b_i: a gradient of a matrix that a step uses several times. `operands`: the
 // a_i, then the b_i. desc, of one term: a is transposed and b is not, without bias, epilogue, accumulation or a batch
 // axis.

@@ -138,6 +138,34 @@ func.func @packed_another_way(%a: tensor<4x3xf32>, %b: tensor<3x5xf32>) {
 
 // -----
 
+drt.entry "step" {
+  %a = drt.feed {name = "a"} : () -> tensor<4x3xf32>
+  %c = drt.feed {name = "c"} : () -> tensor<8x3xf32>
+  %b = drt.feed {name = "b"} : () -> tensor<3x5xf32>
+  // expected-error @+1 {{'drt.matmul_stacked' op makes 'tensor<4x5xf32>' of 'tensor<4x3xf32>', and 'tensor<8x5xf32>' of 'tensor<8x3xf32>'}}
+  %y:2 = drt.matmul_stacked %a, %c by %b : (tensor<4x3xf32>, tensor<8x3xf32>, tensor<3x5xf32>) -> (tensor<4x5xf32>, tensor<8x5xf32>)
+}
+
+// -----
+
+drt.entry "step" {
+  %a = drt.feed {name = "a"} : () -> tensor<4x3xf32>
+  %b = drt.feed {name = "b"} : () -> tensor<3x5xf32>
+  // expected-error @+1 {{'drt.matmul_stacked' op needs matrices on its left, and a result for each; it has 2 and 1}}
+  %y = drt.matmul_stacked %a, %a by %b : (tensor<4x3xf32>, tensor<4x3xf32>, tensor<3x5xf32>) -> tensor<4x5xf32>
+}
+
+// -----
+
+drt.entry "step" {
+  %a = drt.feed {name = "a"} : () -> tensor<4x3xf64>
+  %b = drt.feed {name = "b"} : () -> tensor<3x5xf64>
+  // expected-error @+1 {{'drt.matmul_stacked' op multiplies float32, not 'tensor<4x3xf64>'}}
+  %y = drt.matmul_stacked %a by %b : (tensor<4x3xf64>, tensor<3x5xf64>) -> tensor<4x5xf64>
+}
+
+// -----
+
 func.func @sum_of_other_shapes(%a: tensor<4x3xf32>, %b: tensor<4x5xf32>, %c: tensor<8x3xf32>, %d: tensor<8x5xf32>) {
   // expected-error @below {{adds up products of 'tensor<4x3xf32>' and 'tensor<4x5xf32>', and one of 'tensor<8x3xf32>' and 'tensor<8x5xf32>'}}
   %e = drt.matmul_sum %a, %c, %b, %d : (tensor<4x3xf32>, tensor<8x3xf32>, tensor<4x5xf32>, tensor<8x5xf32>) -> tensor<3x5xf32>
