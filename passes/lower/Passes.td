@@ -396,6 +396,26 @@ def PrepareKernels : Pass<"drt-prepare-kernels", "::distc::drt::KernelOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect", "::mlir::vector::VectorDialect"];
 }
 
+def LoopOverRows : Pass<"drt-loop-over-rows", "::distc::drt::KernelOp"> {
+  let summary = "The operations of a kernel go through its rows together";
+  let description = [{
+    For CPUs: what `drt-fuse-rows` put into one kernel is one loop over the rows, in which each operation has the loops within a row. A row is read from memory by the
+    first of them; what only the kernel uses is a buffer of one row, in the first-level cache.
+
+    ```mlir
+    %exp = memref.alloc() : memref<1024x128xf32>
+    linalg.generic ins(%x, %max) outs(%exp) ...
+    linalg.generic ins(%exp) outs(%sum) ...
+    ```
+    becomes
+    ```mlir
+    %exp = memref.alloca() : memref<128xf32>
+    scf.for %row = 0 to 1024 { scf.for %column = 0 to 128 { ... } scf.for %column = 0 to 128 { ... } }
+    ```
+  }];
+  let dependentDialects = ["::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
+}
+
 def DivideKernels : Pass<"drt-divide-kernels", "::mlir::ModuleOp"> {
   let summary = "The cores of a replica each compute a part of a kernel's loops";
   let description = [{
@@ -672,10 +692,10 @@ def SplitReductions : Pass<"drt-split-reductions", "::distc::drt::EntryOp"> {
 def FuseRows : Pass<"drt-fuse-rows", "::distc::drt::EntryOp"> {
   let summary = "Operations over the same rows become one kernel: softmax, cross entropy, layer normalization";
   let description = [{
-    For GPUs, behind `drt-fuse-elementwise`. A group has a reduction of rows, and operations that need of each other's results their own row alone
+    Behind `drt-fuse-elementwise`. A group has a reduction of rows, and operations that need of each other's results their own row alone
     (through reshapes too). Its operations get the group's number as `drt.rows`; `drt-outline-kernels` makes one kernel of them, in the place of the
     first, with a `memref.alloc` for each value that only the kernel uses. What the others need from outside moves there, where that changes nothing.
-    Sums of columns, in parts of equally many rows, join a group that reads or makes the same rows: a part is a block's.
+    With `column-sums` (GPUs) sums of columns, in parts of equally many rows, join a group that reads or makes the same rows: a part is a block's.
 
     ```mlir
     %max = linalg.generic {iterator_types = ["parallel", "reduction"]} ins(%x) ...
@@ -687,6 +707,12 @@ def FuseRows : Pass<"drt-fuse-rows", "::distc::drt::EntryOp"> {
     %exp = linalg.generic {drt.rows = 0, iterator_types = ["parallel", "parallel"]} ins(%x, %max) ...
     ```
   }];
+  let options = [
+    Option<"maxRowBytes", "max-row-bytes", "int64_t", "40 * 1024",
+           "of one row, what operations make for each other: on GPUs it must fit into a block's shared memory">,
+    Option<"minRows", "min-rows", "int64_t", "1", "operations over fewer rows are kernels of their own">,
+    Option<"columnSums", "column-sums", "bool", "true", "sums of columns join what reads the same rows">,
+  ];
 }
 
 def RepeatInRows : Pass<"drt-repeat-in-rows", "::distc::drt::EntryOp"> {

@@ -46,6 +46,12 @@ static void addCPUPasses(OpPassManager &manager, const std::string &precision, i
     entries.addPass(createSplitReductions({/*cores=*/true}));
   manager.addPass(createFuseUpdates());
   manager.addNestedPass<drt::EntryOp>(createDrawInUpdates());
+  // What element-wise fusion left of softmax and the like; a row stays in the cache while they go through it.
+  FuseRowsOptions rows;
+  rows.maxRowBytes = 128 * 1024;
+  rows.minRows = 16 * std::max<int64_t>(cores, 1);
+  rows.columnSums = false;
+  manager.addNestedPass<drt::EntryOp>(createFuseRows(rows));
   // Which matmuls there are, and which are joined, is known.
   manager.addPass(createPackOperands());
   manager.addPass(createOutlineKernels());

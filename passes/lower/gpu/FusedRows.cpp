@@ -7,8 +7,8 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "passes/lower/gpu/Reduction.h"
-#include "passes/lower/gpu/RowForm.h"
 #include "passes/lower/gpu/Schedule.h"
+#include "passes/lower/kernels/RowForm.h"
 #include "llvm/ADT/MapVector.h"
 
 using namespace mlir;

@@ -8,7 +8,7 @@
 #include "dialects/dfg/Dfg.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
-#include "passes/lower/gpu/RowForm.h"
+#include "passes/lower/kernels/RowForm.h"
 
 using namespace mlir;
 

@@ -12,7 +12,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "passes/lower/gpu/ControlFlow.h"
-#include "passes/lower/gpu/RowForm.h"
+#include "passes/lower/kernels/RowForm.h"
 
 using namespace mlir;
 

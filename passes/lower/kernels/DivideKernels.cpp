@@ -39,6 +39,8 @@ public:
 
   /// Divides the kernel, if it can be.
   LogicalResult divide() {
+    if (auto rows = llvm::to_vector(kernel.getBody().front().getOps<scf::ForOp>()); rows.size() == 1)
+      return divideRows(rows.front());
     for (Operation &op : kernel.getBody().front()) {
       if (auto linalgOp = llvm::dyn_cast<linalg::LinalgOp>(op))
         operations.push_back(linalgOp);
@@ -56,6 +58,28 @@ public:
   }
 
 private:
+  /// What `drt-loop-over-rows` made.
+  LogicalResult divideRows(scf::ForOp rows) {
+    const std::optional<llvm::APInt> extent = rows.getStaticTripCount();
+    if (!extent || extent->getSExtValue() < 2)
+      return success();
+    int64_t work = 0; // of a row
+    rows.getBody()->walk([&](Operation *op) {
+      int64_t times = 1;
+      for (auto loop = op->getParentOfType<scf::ForOp>(); loop != rows; loop = loop->getParentOfType<scf::ForOp>())
+        if (std::optional<llvm::APInt> count = loop.getStaticTripCount())
+          times *= count->getSExtValue();
+      work += times;
+    });
+    IRRewriter rewriter(kernel.getContext());
+    FailureOr<std::pair<Value, Value>> part = addPart(rewriter);
+    if (failed(part))
+      return failure();
+    rows.getLowerBoundMutable().assign(part->first);
+    rows.getUpperBoundMutable().assign(part->second);
+    return setDivided(extent->getSExtValue(), std::max<int64_t>(1, kLeastWork / std::max<int64_t>(1, work)));
+  }
+
   static int64_t countWork(linalg::LinalgOp op) {
     int64_t work = 0;
     op.getBlock()->walk([&](Operation *) { ++work; });
@@ -113,9 +137,9 @@ private:
     return best;
   }
 
-  LogicalResult rewrite(const Loop &loop, int64_t grain) {
+  /// Begin and end of the part, as the kernel's first two arguments.
+  FailureOr<std::pair<Value, Value>> addPart(IRRewriter &rewriter) {
     Location loc = kernel.getLoc();
-    IRRewriter rewriter(kernel.getContext());
     const SmallVector<Type> part(2, rewriter.getI64Type());
     const SmallVector<DictionaryAttr> none(2);
     if (failed(kernel.insertArguments({0, 0}, part, none, {loc, loc})))
@@ -123,18 +147,30 @@ private:
     rewriter.setInsertionPointToStart(&kernel.getBody().front());
     Value begin = arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), kernel.getArgument(0));
     Value end = arith::IndexCastOp::create(rewriter, loc, rewriter.getIndexType(), kernel.getArgument(1));
+    return std::pair(begin, end);
+  }
+
+  LogicalResult setDivided(int64_t extent, int64_t grain) {
+    kernel.setDivided(ArrayRef<int64_t>{extent, grain});
+    return success();
+  }
+
+  LogicalResult rewrite(const Loop &loop, int64_t grain) {
+    IRRewriter rewriter(kernel.getContext());
+    FailureOr<std::pair<Value, Value>> part = addPart(rewriter);
+    if (failed(part))
+      return failure();
     for (auto [op, number] : llvm::zip(operations, loop.ofOperation)) {
       rewriter.setInsertionPoint(op);
       FailureOr<linalg::LinalgLoops> loops = linalg::linalgOpToLoops(rewriter, op);
       if (failed(loops))
         return op.emitOpError("has no loops that cores could divide");
       auto divided = llvm::cast<scf::ForOp>((*loops)[number]);
-      divided.getLowerBoundMutable().assign(begin);
-      divided.getUpperBoundMutable().assign(end);
+      divided.getLowerBoundMutable().assign(part->first);
+      divided.getUpperBoundMutable().assign(part->second);
       rewriter.eraseOp(op);
     }
-    kernel.setDivided(ArrayRef<int64_t>{loop.extent, grain});
-    return success();
+    return setDivided(loop.extent, grain);
   }
 
   drt::KernelOp kernel;

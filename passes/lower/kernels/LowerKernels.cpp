@@ -81,6 +81,7 @@ void buildLowerKernelsPipeline(OpPassManager &pm) {
   OpPassManager &whole = pm.nest<drt::KernelOp>();
   whole.addPass(createWidenNarrowFloats());
   whole.addPass(createPrepareKernels());
+  whole.addPass(createLoopOverRows());
   pm.addPass(createDivideKernels());
   OpPassManager &kernels = pm.nest<drt::KernelOp>();
   kernels.addPass(createConvertLinalgToLoopsPass());

@@ -13,9 +13,9 @@
 #include "mlir/Transforms/RegionUtils.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/SymbolNames.h"
-#include "passes/lower/gpu/RowForm.h"
 #include "passes/lower/kernels/Equivalence.h"
 #include "passes/lower/kernels/KernelBuffers.h"
+#include "passes/lower/kernels/RowForm.h"
 #include "llvm/ADT/StringMap.h"
 #include <unordered_map>
 

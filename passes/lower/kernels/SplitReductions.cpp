@@ -10,7 +10,7 @@
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/gpu/Reduction.h"
-#include "passes/lower/gpu/RowForm.h"
+#include "passes/lower/kernels/RowForm.h"
 
 using namespace mlir;
 
