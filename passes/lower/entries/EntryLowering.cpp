@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Utils/ReshapeOpsUtils.h"
 #include "mlir/IR/Matchers.h"
 #include "passes/lower/kernels/FusionPlan.h"
+#include "passes/lower/kernels/Reshapes.h"
 #include "runtime/include/drt/drt.h"
 
 using namespace mlir;
@@ -243,6 +244,20 @@ Value EntryLowering::reduce(Location loc, Value input, ArrayRef<int64_t> axes, T
                             llvm::function_ref<Value(dfg::ScalarBuilder &)> initial,
                             llvm::function_ref<Value(dfg::ScalarBuilder &, Value, Value)> combine) {
   auto inputType = llvm::cast<RankedTensorType>(input.getType());
+  // Over an axis of one element nothing is combined: what a gradient sums of a batch of one, say.
+  if (llvm::any_of(axes, [&](int64_t axis) { return inputType.getDimSize(axis) == 1; })) {
+    SmallVector<int64_t> sizes, longAxes;
+    for (int64_t axis = 0; axis < inputType.getRank(); ++axis) {
+      const bool isReduced = llvm::is_contained(axes, axis);
+      if (isReduced && inputType.getDimSize(axis) == 1)
+        continue;
+      if (isReduced)
+        longAxes.push_back(static_cast<int64_t>(sizes.size()));
+      sizes.push_back(inputType.getDimSize(axis));
+    }
+    return longAxes.empty() ? reshape(loc, reduce(loc, input, {}, elementType, initial, combine), sizes)
+                            : reduce(loc, reshape(loc, input, sizes), longAxes, elementType, initial, combine);
+  }
   // Over no axes it is element-wise: as a sum that starts from a filled result, it would keep that result as an operand
   // of whatever it is fused into.
   if (axes.empty())
@@ -306,6 +321,9 @@ Value EntryLowering::reshape(Location loc, Value tensor, ArrayRef<int64_t> shape
   auto type = llvm::cast<RankedTensorType>(tensor.getType());
   if (type.getShape() == shape)
     return tensor;
+  if (Operation *made = tensor.getDefiningOp(); isReshape(made))
+    if (Value before = made->getOperand(0); typeOf(before).getShape() == shape)
+      return before;
   auto target = RankedTensorType::get(shape, type.getElementType());
   if (isEmpty(type))
     return empty(loc, target);
