@@ -299,23 +299,24 @@ class DRT_Attends<string mnemonic> : DRT_Placed<mnemonic, [DRT_Scope<"matmul">, 
 def DRT_AttentionOp : DRT_Attends<"attention"> {
   let summary = "softmax(scale * query key^T + bias) value, of each head, without its scores in memory";
   let description = [{
-    For GPUs. Elements are bfloat16, `[batch, tokens, heads, size]`; scores, their exponentials' sums and the output's are float32, the exponentials that
-    `value` is multiplied with bfloat16. `bias`, of float32, is `[batch, heads, queries, keys]`, each of them or 1. `log_sum_exp` is a number for each row of scores,
-    `[batch, heads, queries]`: from it the gradient makes the row's probabilities again. Dao et al., FlashAttention, 2022, algorithm 1.
+    Elements, `[batch, tokens, heads, size]`, are bfloat16 on GPUs, float32 on CPUs (drt_attention). Scores, their exponentials' sums and the output's are float32, the exponentials that
+    `value` is multiplied with of the elements' type. `bias`, of float32, is `[batch, heads, queries, keys]`, each of them or 1. `statistics` are two numbers for each row of scores,
+    `[2, batch, heads, queries]`: the largest score (on GPUs times log2 e), and the sum of the exponentials of what scores are below it. From them the gradient makes the row's probabilities again. Dao et al.,
+    FlashAttention, 2022, algorithm 1, which has the logarithm of both in one number; where all of a row's scores are large (a mask of -1e9), that number rounds the sum away.
 
     ```mlir
-    %output, %sums = drt.attention %q, %k, %v {scale = 0.125 : f32} : (...) -> (tensor<2x512x16x64xbf16>, tensor<2x16x512xf32>)
+    %output, %statistics = drt.attention %q, %k, %v {scale = 0.125 : f32} : (...) -> (tensor<2x512x16x64xbf16>, tensor<2x2x16x512xf32>)
     ```
   }];
   let arguments = !con((ins DRT_Tensor:$query, DRT_Tensor:$key, DRT_Tensor:$value, Optional<DRT_Tensor>:$bias, F32Attr:$scale), placed);
-  let results = (outs DRT_Tensor:$output, DRT_Tensor:$log_sum_exp);
+  let results = (outs DRT_Tensor:$output, DRT_Tensor:$statistics);
 }
 def DRT_AttentionQueryGradientOp : DRT_Attends<"attention_query_gradient"> {
   let summary = "The gradient of an attention's query, without its probabilities in memory";
   let description = [{
-    `dots` is for each row of scores the sum of output times its gradient, which is that of probabilities times their gradients (FlashAttention, appendix B.4).
+    For GPUs. `dots` is for each row of scores the sum of output times its gradient, which is that of probabilities times their gradients (FlashAttention, appendix B.4).
   }];
-  let arguments = !con((ins DRT_Tensor:$query, DRT_Tensor:$key, DRT_Tensor:$value, Optional<DRT_Tensor>:$bias, DRT_Tensor:$log_sum_exp,
+  let arguments = !con((ins DRT_Tensor:$query, DRT_Tensor:$key, DRT_Tensor:$value, Optional<DRT_Tensor>:$bias, DRT_Tensor:$statistics,
                             DRT_Tensor:$output_grad, DRT_Tensor:$output, F32Attr:$scale), placed);
   let results = (outs DRT_Tensor:$query_grad, DRT_Tensor:$dots);
 }
@@ -325,9 +326,18 @@ def DRT_AttentionKeyValueGradientOp : DRT_Attends<"attention_key_value_gradient"
     Beside `drt.attention_query_gradient`, which gives it `dots`: each has for a thread's results what all of the others' rows add to them, so that no two
     threads add to one element, and sums have a fixed order. It makes scores and their gradients once more for that.
   }];
-  let arguments = !con((ins DRT_Tensor:$query, DRT_Tensor:$key, DRT_Tensor:$value, Optional<DRT_Tensor>:$bias, DRT_Tensor:$log_sum_exp,
+  let arguments = !con((ins DRT_Tensor:$query, DRT_Tensor:$key, DRT_Tensor:$value, Optional<DRT_Tensor>:$bias, DRT_Tensor:$statistics,
                             DRT_Tensor:$output_grad, DRT_Tensor:$dots, F32Attr:$scale), placed);
   let results = (outs DRT_Tensor:$key_grad, DRT_Tensor:$value_grad);
+}
+def DRT_AttentionGradientOp : DRT_Attends<"attention_gradient"> {
+  let summary = "drt_attention_gradient: the gradients of an attention's query, key and value, without its probabilities in memory";
+  let description = [{
+    For CPUs, where a core has all of a head: each row's probabilities and their gradients are made once, for all three results.
+  }];
+  let arguments = !con((ins DRT_Tensor:$query, DRT_Tensor:$key, DRT_Tensor:$value, Optional<DRT_Tensor>:$bias, DRT_Tensor:$statistics,
+                            DRT_Tensor:$output_grad, DRT_Tensor:$output, F32Attr:$scale), placed);
+  let results = (outs DRT_Tensor:$query_grad, DRT_Tensor:$key_grad, DRT_Tensor:$value_grad);
 }
 class DRT_Conv<string mnemonic, dag operands> : DRT_Placed<mnemonic, [DRT_Convolves, DRT_Scope<"conv">, Pure, DRT_AccessInterface, DRT_ProductInterface]> {
   let hasVerifier = 1;

@@ -144,19 +144,22 @@ LogicalResult expectContraction(Operation *op, RankedTensorType a, RankedTensorT
 /// Query, key and value of one attention, a number for each row of scores, and the bias of scores.
 template <typename Attention> LogicalResult expectAttention(Attention op) {
   const RankedTensorType query = typeOf(op.getQuery()), key = typeOf(op.getKey()), value = typeOf(op.getValue()),
-                         rows = typeOf(op.getLogSumExp());
+                         statistics = typeOf(op.getStatistics());
   const Value bias = op.getBias();
   for (RankedTensorType type : {query, key, value})
-    if (type.getRank() != 4 || !type.getElementType().isBF16())
-      return op.emitOpError() << "attends to " << type << ", which is not bfloat16 [batch, tokens, heads, size]";
+    if (type.getRank() != 4 || type.getElementType() != query.getElementType() ||
+        !(type.getElementType().isBF16() || type.getElementType().isF32()))
+      return op.emitOpError() << "attends to " << type
+                              << ", which is not bfloat16 or float32 [batch, tokens, heads, size]";
   const int64_t batch = query.getDimSize(0), heads = query.getDimSize(2), size = query.getDimSize(3);
   if (key != value || key.getDimSize(0) != batch || key.getDimSize(2) != heads || key.getDimSize(3) != size)
     return op.emitOpError() << "has a query " << query << " for keys " << key << " and values " << value;
-  if (size % 16 != 0 || size < 16 || size > 128)
+  if (query.getElementType().isBF16() && (size % 16 != 0 || size < 16 || size > 128))
     return op.emitOpError() << "has heads of size " << size << ", which is not a multiple of 16 up to 128";
   const SmallVector<int64_t> scores = {batch, heads, query.getDimSize(1), key.getDimSize(1)};
-  if (!rows.getElementType().isF32() || rows.getShape() != ArrayRef(scores).drop_back())
-    return op.emitOpError() << "has " << rows << " for the rows of its scores";
+  if (!statistics.getElementType().isF32() ||
+      statistics.getShape() != ArrayRef<int64_t>{2, batch, heads, query.getDimSize(1)})
+    return op.emitOpError() << "has " << statistics << " for the rows of its scores";
   if (!bias)
     return success();
   RankedTensorType added = typeOf(bias);
@@ -170,6 +173,14 @@ template <typename Attention> LogicalResult expectAttention(Attention op) {
 /// Of `products` of all queries with all keys.
 int64_t countAttention(Value query, Value key, int64_t products) {
   return 2 * products * countOf(query) * typeOf(key).getDimSize(1);
+}
+
+/// A number for each row of scores.
+LogicalResult expectDots(Operation *op, Value dots, Value statistics) {
+  const RankedTensorType rows = typeOf(statistics);
+  if (rows.getRank() == 4 && typeOf(dots) != rows.clone(rows.getShape().drop_front()))
+    return op->emitOpError() << "has dots " << dots.getType() << " beside statistics " << rows;
+  return success();
 }
 
 LogicalResult expectSame(Operation *op, StringRef what, Value value, Value like) {
@@ -436,7 +447,7 @@ LogicalResult AttentionQueryGradientOp::verify() {
   if (failed(expectSame(*this, "an output", getOutput(), getQuery())) ||
       failed(expectSame(*this, "an output's gradient", getOutputGrad(), getQuery())) ||
       failed(expectSame(*this, "a query's gradient", getQueryGrad(), getQuery())) ||
-      failed(expectSame(*this, "dots", getDots(), getLogSumExp())))
+      failed(expectDots(*this, getDots(), getStatistics())))
     return failure();
   return expectAttention(*this);
 }
@@ -447,12 +458,25 @@ LogicalResult AttentionKeyValueGradientOp::verify() {
   if (failed(expectSame(*this, "an output's gradient", getOutputGrad(), getQuery())) ||
       failed(expectSame(*this, "a key's gradient", getKeyGrad(), getKey())) ||
       failed(expectSame(*this, "a value's gradient", getValueGrad(), getValue())) ||
-      failed(expectSame(*this, "dots", getDots(), getLogSumExp())))
+      failed(expectDots(*this, getDots(), getStatistics())))
     return failure();
   return expectAttention(*this);
 }
 /// Scores and their gradients, the key's and the value's.
 int64_t AttentionKeyValueGradientOp::getProductOperations() { return countAttention(getQuery(), getKey(), 4); }
+
+LogicalResult AttentionGradientOp::verify() {
+  for (auto [what, value, like] : {std::tuple("an output", getOutput(), getQuery()),
+                                   std::tuple("an output's gradient", getOutputGrad(), getQuery()),
+                                   std::tuple("a query's gradient", getQueryGrad(), getQuery()),
+                                   std::tuple("a key's gradient", getKeyGrad(), getKey()),
+                                   std::tuple("a value's gradient", getValueGrad(), getValue())})
+    if (failed(expectSame(*this, what, value, like)))
+      return failure();
+  return expectAttention(*this);
+}
+/// Scores and their gradients, the query's, the key's and the value's.
+int64_t AttentionGradientOp::getProductOperations() { return countAttention(getQuery(), getKey(), 5); }
 
 LogicalResult Conv2DOp::verify() {
   if (failed(expectConvolution(*this, getDescriptor(), getInput(), getFilter(), getResult())) ||

@@ -813,9 +813,9 @@ def ExpandAroundTransposes : Pass<"drt-expand-around-transposes", "::distc::drt:
 def FuseAttention : Pass<"drt-fuse-attention", "::distc::drt::EntryOp"> {
   let summary = "Matmuls of queries with keys, softmax and matmuls with values become one attention, and so do their gradients";
   let description = [{
-    For GPUs. Where matrices are of bfloat16 (`drt-set-precision`) and heads have a size of 16, 32, ... 128, scores and probabilities, of tokens x tokens for
-    each head, need not go to memory: what is made of them is `drt.attention`, and beside it `drt.attention_query_gradient` and
-    `drt.attention_key_value_gradient`. Softmax, its gradient, a factor and what is added to scores (a mask) are found by what they compute, however the graph spells it. Only where nothing else reads scores,
+    Scores and probabilities, of tokens x tokens for each head, need not go to memory: what is made of them is `drt.attention`. On GPUs, where matrices are of bfloat16
+    (`drt-set-precision`) and heads have a size of 16, 32, ... 128, `drt.attention_query_gradient` and `drt.attention_key_value_gradient` stand beside it, on CPUs, where they are of float32,
+    `drt.attention_gradient`. Softmax, its gradient, a factor and what is added to scores (a mask) are found by what they compute, however the graph spells it. Only where nothing else reads scores,
     probabilities or their gradients: a graph that fetches them, drops some of them at random, or learns what it adds stays as it is. Transpositions of heads
     and tokens around it go.
 
@@ -826,9 +826,10 @@ def FuseAttention : Pass<"drt-fuse-attention", "::distc::drt::EntryOp"> {
     ```
     becomes, with what %q, %k and %v are transpositions of,
     ```mlir
-    %o, %sums = drt.attention %q, %k, %v {scale = 0.25 : f32} : (tensor<2x64x4x16xbf16>, ...) -> (tensor<2x64x4x16xbf16>, tensor<2x4x64xf32>)
+    %o, %statistics = drt.attention %q, %k, %v {scale = 0.25 : f32} : (tensor<2x64x4x16xbf16>, ...) -> (tensor<2x64x4x16xbf16>, tensor<2x2x4x64xf32>)
     ```
   }];
+  let options = [Option<"device", "device", "bool", "true", "attentions of bfloat16, with the gradients that GPUs have; else of float32, with the one of CPUs">];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect", "::mlir::tensor::TensorDialect"];
 }
 

@@ -39,7 +39,9 @@ constexpr int64_t kTile = 64;  // rows of the other side in the block's memory
 constexpr int64_t kChunk = 16; // of a tile, whose scores are made at once
 constexpr int64_t kColumns = 8, kDepth = 16, kVector = 8;
 // Powers of two are an instruction.
-constexpr double kLog2E = 1.4426950408889634, kLn2 = 0.6931471805599453;
+constexpr double kLog2E = 1.4426950408889634;
+/// Of a row's statistics.
+constexpr int64_t kMost = 0, kSum = 1;
 
 struct Shape {
   int64_t batch, queries, keys, heads, size;
@@ -127,16 +129,20 @@ public:
       });
   }
 
-  /// A number for each of the block's queries: four lanes have a row, one of them writes.
-  void storeRows(std::array<Value, 2> values, Value buffer) {
+  /// A number for each of the block's queries, the `number`-th of each row: four lanes have a row, one of them writes.
+  void storeRows(std::array<Value, 2> values, Value buffer, int64_t number = 0) {
     w.when(w.equal(units.getPair(), w.number(0)), [&] {
       for (int64_t half : {0, 1})
-        whenInside(half, [&] { w.store(values[half], buffer, getRow(own[half])); });
+        whenInside(half, [&] { w.store(values[half], buffer, w.add(getRow(own[half]), number * countRows())); });
     });
   }
-  std::array<Value, 2> loadRows(Value buffer) {
-    return {w.load(buffer, getRow(clamped[0])), w.load(buffer, getRow(clamped[1]))};
+  std::array<Value, 2> loadRows(Value buffer, int64_t number = 0) {
+    return {loadRow(buffer, clamped[0], number), loadRow(buffer, clamped[1], number)};
   }
+  Value loadRow(Value buffer, Value query, int64_t number = 0) {
+    return w.load(buffer, w.add(getRow(query), number * countRows()));
+  }
+  int64_t countRows() const { return s.batch * s.heads * s.queries; }
 
   SharedRows addTile() { return units.addRows(kTile, s.size); }
 
@@ -206,6 +212,7 @@ public:
   Value add(Value x, Value y) { return arith::AddFOp::create(b, x, y); }
   Value subtract(Value x, Value y) { return arith::SubFOp::create(b, x, y); }
   Value power(Value x) { return math::Exp2Op::create(b, x); }
+  Value invert(Value x) { return arith::DivFOp::create(b, units.number(1), x); }
 
   ThreadWriter &w;
   ImplicitLocOpBuilder &b;
@@ -216,7 +223,7 @@ public:
   std::array<Value, 2> own, clamped, inside; // the lane's rows: g and g + 8
 };
 
-/// Operands: query, key, value, bias. Results: output, log_sum_exp.
+/// Operands: query, key, value, bias. Results: output, statistics.
 void writeForward(ThreadWriter &writer, const Shape &shape, ValueRange operands, ValueRange results) {
   AttentionWriter a(writer, shape, shape.queries, shape.keys);
   ImplicitLocOpBuilder &b = a.b;
@@ -278,22 +285,24 @@ void writeForward(ThreadWriter &writer, const Shape &shape, ValueRange operands,
       });
   std::array<Value, 2> factors, sums;
   for (int64_t half : {0, 1}) {
-    const Value sum = a.units.sumOfRow(end[2 + half]);
-    factors[half] = arith::DivFOp::create(b, a.units.number(1), sum);
-    sums[half] = a.multiply(a.add(end[half], math::Log2Op::create(b, sum)), a.units.number(kLn2));
+    sums[half] = a.units.sumOfRow(end[2 + half]);
+    factors[half] = a.invert(sums[half]);
   }
   a.storeOwn(ValueRange(end).drop_front(4), factors, results[0]);
-  a.storeRows(sums, results[1]);
+  a.storeRows({end[0], end[1]}, results[1], kMost);
+  a.storeRows(sums, results[1], kSum);
 }
 
-/// Of one element: its probability, from its score and its row's log_sum_exp, both times log2 e; zero where there is
-/// none.
-Value writeProbability(AttentionWriter &a, Value score, Value logSum, Value isThere) {
-  const Value probability = a.power(a.subtract(score, logSum));
+/// Of one element: its probability, from its score and its row's largest, both times log2 e, and one over its row's
+/// sum; zero where there is none.
+Value writeProbability(AttentionWriter &a, Value score, Value most, Value factor, Value isThere) {
+  // Nothing is above the largest, should this score have been rounded otherwise.
+  const Value below = arith::MinimumFOp::create(a.b, a.subtract(score, most), a.units.number(0));
+  const Value probability = a.multiply(a.power(below), factor);
   return isThere ? a.w.select(isThere, probability, a.units.number(0)) : probability;
 }
 
-/// Operands: query, key, value, bias, log_sum_exp, output_grad, output. Results: query_grad, dots.
+/// Operands: query, key, value, bias, statistics, output_grad, output. Results: query_grad, dots.
 void writeQueryGradient(ThreadWriter &writer, const Shape &shape, ValueRange operands, ValueRange results) {
   AttentionWriter a(writer, shape, shape.queries, shape.keys);
   const Value bias = shape.bias.empty() ? Value() : operands[3];
@@ -301,17 +310,17 @@ void writeQueryGradient(ThreadWriter &writer, const Shape &shape, ValueRange ope
   const SmallVector<MatrixUnits::Left> query = a.loadOwn(operands[0]), grad = a.loadOwn(rest[1]),
                                        output = a.loadOwn(rest[2]);
   const SharedRows keys = a.addTile(), values = a.addTile();
-  std::array<Value, 2> logSums = a.loadRows(rest[0]), dots = {a.units.number(0), a.units.number(0)};
+  const std::array<Value, 2> most = a.loadRows(rest[0], kMost), sums = a.loadRows(rest[0], kSum),
+                             factors = {a.invert(sums[0]), a.invert(sums[1])};
+  std::array<Value, 2> dots = {a.units.number(0), a.units.number(0)};
   for (auto [one, other] : llvm::zip(output, grad))
     for (int64_t i = 0; i < 4; ++i) {
       const std::array<Value, 2> x = a.units.unpack(one[i]), y = a.units.unpack(other[i]);
       for (int64_t j : {0, 1})
         dots[i % 2] = a.add(dots[i % 2], a.multiply(x[j], y[j]));
     }
-  for (int64_t half : {0, 1}) {
+  for (int64_t half : {0, 1})
     dots[half] = a.units.sumOfRow(dots[half]);
-    logSums[half] = a.multiply(logSums[half], a.units.number(kLog2E));
-  }
   a.storeRows(dots, results[1]);
 
   SmallVector<Value> end = a.forTiles(
@@ -329,8 +338,9 @@ void writeQueryGradient(ThreadWriter &writer, const Shape &shape, ValueRange ope
             const MatrixUnits::Result ofProbability = a.units.multiplyRows(grad, values, column);
             for (int64_t i = 0; i < 4; ++i) {
               const Value key = a.getOther(writer.add(begin, column), i);
-              const Value probability = writeProbability(
-                  a, a.scaleScore(score[i], bias, a.clamped[i / 2], a.clampOther(key)), logSums[i / 2], a.isOther(key));
+              const Value probability =
+                  writeProbability(a, a.scaleScore(score[i], bias, a.clamped[i / 2], a.clampOther(key)), most[i / 2],
+                                   factors[i / 2], a.isOther(key));
               gradients[part][i] = a.multiply(probability, a.subtract(ofProbability[i], dots[i / 2]));
             }
           }
@@ -347,7 +357,7 @@ void writeQueryGradient(ThreadWriter &writer, const Shape &shape, ValueRange ope
   a.storeOwn(end, {scale, scale}, results[0]);
 }
 
-/// Operands: query, key, value, bias, log_sum_exp, output_grad, dots. Results: key_grad, value_grad.
+/// Operands: query, key, value, bias, statistics, output_grad, dots. Results: key_grad, value_grad.
 void writeKeyValueGradient(ThreadWriter &writer, const Shape &shape, ValueRange operands, ValueRange results) {
   AttentionWriter a(writer, shape, shape.keys, shape.queries);
   const Value bias = shape.bias.empty() ? Value() : operands[3];
@@ -373,10 +383,10 @@ void writeKeyValueGradient(ThreadWriter &writer, const Shape &shape, ValueRange 
             const MatrixUnits::Result ofProbability = a.units.multiplyRows(value, grads, column);
             for (int64_t i = 0; i < 4; ++i) {
               const Value query = a.getOther(writer.add(begin, column), i), known = a.clampOther(query);
-              const Value logSum = a.multiply(writer.load(rest[0], a.getRow(known)), a.units.number(kLog2E));
-              const Value dot = writer.load(rest[2], a.getRow(known));
-              probabilities[part][i] =
-                  writeProbability(a, a.scaleScore(score[i], bias, known, a.clamped[i / 2]), logSum, a.isOther(query));
+              const Value most = a.loadRow(rest[0], known, kMost), factor = a.invert(a.loadRow(rest[0], known, kSum));
+              const Value dot = a.loadRow(rest[2], known);
+              probabilities[part][i] = writeProbability(a, a.scaleScore(score[i], bias, known, a.clamped[i / 2]), most,
+                                                        factor, a.isOther(query));
               gradients[part][i] = a.multiply(probabilities[part][i], a.subtract(ofProbability[i], dot));
             }
           }

@@ -179,6 +179,8 @@ struct Attention {
 
 class Matcher {
 public:
+  explicit Matcher(bool device) : device(device) {}
+
   std::optional<Attention> match(drt::MatmulOp output) {
     Attention found;
     found.output = output;
@@ -233,16 +235,19 @@ private:
     return isPlain(found.scores) && !found.scores.getTransposeA() && found.scores.getTransposeB();
   }
 
+  /// Of queries, keys, values and their gradients.
+  bool isElement(Type type) const { return device ? type.isBF16() : type.isF32(); }
+
   /// What `drt.attention` takes.
-  static bool matchSizes(Attention &found) {
+  bool matchSizes(Attention &found) const {
     const RankedTensorType query = getType(found.scores.getA()), key = getType(found.scores.getB()),
                            value = getType(found.output.getB());
     for (RankedTensorType type : {query, key, value, getType(found.output.getResult())})
-      if (type.getRank() != 4 || !type.getElementType().isBF16() || type.getNumElements() == 0)
+      if (type.getRank() != 4 || !isElement(type.getElementType()) || type.getNumElements() == 0)
         return false;
     const int64_t size = query.getDimSize(3);
     if (key != value || key.getDimSize(0) != query.getDimSize(0) || key.getDimSize(1) != query.getDimSize(1) ||
-        size % 16 != 0 || size > 128)
+        (device && (size % 16 != 0 || size > 128)))
       return false;
     return !found.bias || getBiasSizes(*found.bias, getType(found.scores.getResult()));
   }
@@ -285,7 +290,7 @@ private:
     }
     // Each of the gradients takes the others' operands.
     for (drt::MatmulOp product : found.gradients())
-      if (!getType(product.getResult()).getElementType().isBF16() && product != found.probabilityGrad)
+      if (!isElement(getType(product.getResult()).getElementType()) && product != found.probabilityGrad)
         return false;
     if (!found.probabilityGrad)
       return found.gradients().empty();
@@ -373,6 +378,8 @@ private:
     return true;
   }
 
+  const bool device;
+
 public:
   ScoreExpressions expressions;
   static SmallVector<int64_t> getBias(Attention &found) {
@@ -382,7 +389,7 @@ public:
 
 class Rewriter {
 public:
-  explicit Rewriter(Attention &found) : found(found) {}
+  Rewriter(Attention &found, bool device) : found(found), device(device) {}
 
   void run() {
     ImplicitLocOpBuilder b(found.output.getLoc(), found.output);
@@ -393,8 +400,10 @@ public:
       bias = getBias(b);
     const RankedTensorType scores = getType(found.scores.getResult());
     rows = RankedTensorType::get(scores.getShape().drop_back(), b.getF32Type());
-    forward =
-        drt::AttentionOp::create(b, query.getType(), rows, query, key, value, bias, getScale(b), DenseI64ArrayAttr());
+    SmallVector<int64_t> statistics = {2};
+    llvm::append_range(statistics, rows.getShape());
+    forward = drt::AttentionOp::create(b, query.getType(), rows.clone(statistics), query, key, value, bias, getScale(b),
+                                       DenseI64ArrayAttr());
     if (found.probabilityGrad)
       makeGradients();
     HeadsLast::replace(b, found.output.getResult(), forward.getOutput());
@@ -421,20 +430,33 @@ private:
         *llvm::min_element(products, [](drt::MatmulOp x, drt::MatmulOp y) { return x->isBeforeInBlock(y); });
     ImplicitLocOpBuilder b(found.probabilityGrad.getLoc(), first);
     const Value grad = HeadsLast::get(b, found.probabilityGrad.getA());
-    auto ofQuery =
-        drt::AttentionQueryGradientOp::create(b, query.getType(), rows, query, key, value, bias, forward.getLogSumExp(),
-                                              grad, forward.getOutput(), getScale(b), DenseI64ArrayAttr());
-    auto ofOthers = drt::AttentionKeyValueGradientOp::create(b, key.getType(), value.getType(), query, key, value, bias,
-                                                             forward.getLogSumExp(), grad, ofQuery.getDots(),
-                                                             getScale(b), DenseI64ArrayAttr());
-    for (auto [product, made] :
-         {std::pair(found.queryGrad, ofQuery.getQueryGrad()), std::pair(found.keyGrad, ofOthers.getKeyGrad()),
-          std::pair(found.valueGrad, ofOthers.getValueGrad())})
+    Value queryGrad, keyGrad, valueGrad;
+    if (device) {
+      auto ofQuery = drt::AttentionQueryGradientOp::create(b, query.getType(), rows, query, key, value, bias,
+                                                           forward.getStatistics(), grad, forward.getOutput(),
+                                                           getScale(b), DenseI64ArrayAttr());
+      auto ofOthers = drt::AttentionKeyValueGradientOp::create(b, key.getType(), value.getType(), query, key, value,
+                                                               bias, forward.getStatistics(), grad, ofQuery.getDots(),
+                                                               getScale(b), DenseI64ArrayAttr());
+      queryGrad = ofQuery.getQueryGrad();
+      keyGrad = ofOthers.getKeyGrad();
+      valueGrad = ofOthers.getValueGrad();
+    } else {
+      auto all = drt::AttentionGradientOp::create(b, query.getType(), key.getType(), value.getType(), query, key, value,
+                                                  bias, forward.getStatistics(), grad, forward.getOutput(), getScale(b),
+                                                  DenseI64ArrayAttr());
+      queryGrad = all.getQueryGrad();
+      keyGrad = all.getKeyGrad();
+      valueGrad = all.getValueGrad();
+    }
+    for (auto [product, made] : {std::pair(found.queryGrad, queryGrad), std::pair(found.keyGrad, keyGrad),
+                                 std::pair(found.valueGrad, valueGrad)})
       if (product)
         HeadsLast::replace(b, product.getResult(), made);
   }
 
   Attention &found;
+  const bool device;
   Value query, key, value, bias;
   RankedTensorType rows;
   drt::AttentionOp forward;
@@ -446,16 +468,18 @@ private:
 namespace {
 
 struct FuseAttention : impl::FuseAttentionBase<FuseAttention> {
+  using Base::Base;
+
   void runOnOperation() override {
     SmallVector<drt::MatmulOp> products(getOperation().getBody().front().getOps<drt::MatmulOp>());
     // An expression holds for as long as what it is of: nothing is rewritten before all are found.
-    attention::Matcher matcher;
+    attention::Matcher matcher(device);
     SmallVector<attention::Attention> found;
     for (drt::MatmulOp product : products)
       if (std::optional<attention::Attention> attention = matcher.match(product))
         found.push_back(*attention);
     for (attention::Attention &attention : found)
-      attention::Rewriter(attention).run();
+      attention::Rewriter(attention, device).run();
     if (found.empty())
       return;
     for (Operation &op : llvm::make_early_inc_range(llvm::reverse(getOperation().getBody().front())))

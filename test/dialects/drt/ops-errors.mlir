@@ -542,15 +542,15 @@ drt.entry "step" {
 drt.entry "step" {
   %q = drt.feed {name = "q"} : () -> tensor<2x8x4x24xbf16>
   // expected-error @below {{has heads of size 24, which is not a multiple of 16 up to 128}}
-  %o, %s = drt.attention %q, %q, %q {scale = 1.0 : f32} : (tensor<2x8x4x24xbf16>, tensor<2x8x4x24xbf16>, tensor<2x8x4x24xbf16>) -> (tensor<2x8x4x24xbf16>, tensor<2x4x8xf32>)
+  %o, %s = drt.attention %q, %q, %q {scale = 1.0 : f32} : (tensor<2x8x4x24xbf16>, tensor<2x8x4x24xbf16>, tensor<2x8x4x24xbf16>) -> (tensor<2x8x4x24xbf16>, tensor<2x2x4x8xf32>)
 }
 
 // -----
 
 drt.entry "step" {
-  %q = drt.feed {name = "q"} : () -> tensor<2x8x4x16xf32>
-  // expected-error @below {{attends to 'tensor<2x8x4x16xf32>', which is not bfloat16 [batch, tokens, heads, size]}}
-  %o, %s = drt.attention %q, %q, %q {scale = 1.0 : f32} : (tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x4x8xf32>)
+  %q = drt.feed {name = "q"} : () -> tensor<2x8x4x16xf64>
+  // expected-error @below {{attends to 'tensor<2x8x4x16xf64>', which is not bfloat16 or float32 [batch, tokens, heads, size]}}
+  %o, %s = drt.attention %q, %q, %q {scale = 1.0 : f32} : (tensor<2x8x4x16xf64>, tensor<2x8x4x16xf64>, tensor<2x8x4x16xf64>) -> (tensor<2x8x4x16xf64>, tensor<2x2x4x8xf32>)
 }
 
 // -----
@@ -559,7 +559,7 @@ drt.entry "step" {
   %q = drt.feed {name = "q"} : () -> tensor<2x8x4x16xbf16>
   %k = drt.feed {name = "k"} : () -> tensor<2x8x2x16xbf16>
   // expected-error @below {{has a query 'tensor<2x8x4x16xbf16>' for keys 'tensor<2x8x2x16xbf16>' and values 'tensor<2x8x2x16xbf16>'}}
-  %o, %s = drt.attention %q, %k, %k {scale = 1.0 : f32} : (tensor<2x8x4x16xbf16>, tensor<2x8x2x16xbf16>, tensor<2x8x2x16xbf16>) -> (tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>)
+  %o, %s = drt.attention %q, %k, %k {scale = 1.0 : f32} : (tensor<2x8x4x16xbf16>, tensor<2x8x2x16xbf16>, tensor<2x8x2x16xbf16>) -> (tensor<2x8x4x16xbf16>, tensor<2x2x4x8xf32>)
 }
 
 // -----
@@ -568,25 +568,44 @@ drt.entry "step" {
   %q = drt.feed {name = "q"} : () -> tensor<2x8x4x16xbf16>
   %b = drt.feed {name = "b"} : () -> tensor<2x4x8x1xbf16>
   // expected-error @below {{adds a bias 'tensor<2x4x8x1xbf16>' to scores that are not of its shape}}
-  %o, %s = drt.attention %q, %q, %q, %b {scale = 1.0 : f32} : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x4x8x1xbf16>) -> (tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>)
+  %o, %s = drt.attention %q, %q, %q, %b {scale = 1.0 : f32} : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x4x8x1xbf16>) -> (tensor<2x8x4x16xbf16>, tensor<2x2x4x8xf32>)
 }
 
 // -----
 
 drt.entry "step" {
   %q = drt.feed {name = "q"} : () -> tensor<2x8x4x16xbf16>
-  %s = drt.feed {name = "s"} : () -> tensor<2x8x4xf32>
-  // expected-error @below {{has 'tensor<2x8x4xf32>' for the rows of its scores}}
-  %g:2 = drt.attention_query_gradient %q, %q, %q, %s, %q, %q {scale = 1.0 : f32} : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4xf32>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>) -> (tensor<2x8x4x16xbf16>, tensor<2x8x4xf32>)
+  %s = drt.feed {name = "s"} : () -> tensor<2x2x8x4xf32>
+  // expected-error @below {{has 'tensor<2x2x8x4xf32>' for the rows of its scores}}
+  %g:2 = drt.attention_query_gradient %q, %q, %q, %s, %q, %q {scale = 1.0 : f32} : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x2x8x4xf32>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>) -> (tensor<2x8x4x16xbf16>, tensor<2x8x4xf32>)
 }
 
 // -----
 
 drt.entry "step" {
   %q = drt.feed {name = "q"} : () -> tensor<2x8x4x16xbf16>
-  %s = drt.feed {name = "s"} : () -> tensor<2x4x8xf32>
+  %s = drt.feed {name = "s"} : () -> tensor<2x2x4x8xf32>
+  // expected-error @below {{has dots 'tensor<2x8x4xf32>' beside statistics 'tensor<2x2x4x8xf32>'}}
+  %g:2 = drt.attention_query_gradient %q, %q, %q, %s, %q, %q {scale = 1.0 : f32} : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x2x4x8xf32>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>) -> (tensor<2x8x4x16xbf16>, tensor<2x8x4xf32>)
+}
+
+// -----
+
+drt.entry "step" {
+  %q = drt.feed {name = "q"} : () -> tensor<2x8x4x16xf32>
+  %s = drt.feed {name = "s"} : () -> tensor<2x2x4x8xf32>
+  // expected-error @below {{has a value's gradient 'tensor<2x4x8x16xf32>', which is not of the type 'tensor<2x8x4x16xf32>'}}
+  %g:3 = drt.attention_gradient %q, %q, %q, %s, %q, %q {scale = 1.0 : f32} : (tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>, tensor<2x2x4x8xf32>, tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>) -> (tensor<2x8x4x16xf32>, tensor<2x8x4x16xf32>, tensor<2x4x8x16xf32>)
+}
+
+// -----
+
+drt.entry "step" {
+  %q = drt.feed {name = "q"} : () -> tensor<2x8x4x16xbf16>
+  %s = drt.feed {name = "s"} : () -> tensor<2x2x4x8xf32>
+  %d = drt.feed {name = "d"} : () -> tensor<2x4x8xf32>
   // expected-error @below {{has a key's gradient 'tensor<2x4x8x16xbf16>', which is not of the type 'tensor<2x8x4x16xbf16>'}}
-  %g:2 = drt.attention_key_value_gradient %q, %q, %q, %s, %q, %s {scale = 1.0 : f32} : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>, tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x8x4x16xbf16>)
+  %g:2 = drt.attention_key_value_gradient %q, %q, %q, %s, %q, %d {scale = 1.0 : f32} : (tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x8x4x16xbf16>, tensor<2x2x4x8xf32>, tensor<2x8x4x16xbf16>, tensor<2x4x8xf32>) -> (tensor<2x4x8x16xbf16>, tensor<2x8x4x16xbf16>)
 }
 
 // -----

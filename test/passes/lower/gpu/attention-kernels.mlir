@@ -8,14 +8,14 @@ drt.entry "step" {
   %v = drt.feed {name = "v"} : () -> tensor<2x8x3x32xbf16>
   %g = drt.feed {name = "g"} : () -> tensor<2x70x3x32xbf16>
   %b = drt.feed {name = "b"} : () -> tensor<2x1x1x8xf32>
-  // CHECK: %[[O:.*]]:2 = drt.launch @attention_forward_0(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {at = array<i64: 0, 65536>} : (tensor<2x70x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x1x1x8xf32>) -> (tensor<2x70x3x32xbf16>, tensor<2x3x70xf32>)
-  %o, %s = drt.attention %q, %k, %v, %b {at = array<i64: 0, 65536>, scale = 5.000000e-01 : f32} : (tensor<2x70x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x1x1x8xf32>) -> (tensor<2x70x3x32xbf16>, tensor<2x3x70xf32>)
+  // CHECK: %[[O:.*]]:2 = drt.launch @attention_forward_0(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}) {at = array<i64: 0, 65536>} : (tensor<2x70x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x1x1x8xf32>) -> (tensor<2x70x3x32xbf16>, tensor<2x2x3x70xf32>)
+  %o, %s = drt.attention %q, %k, %v, %b {at = array<i64: 0, 65536>, scale = 5.000000e-01 : f32} : (tensor<2x70x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x1x1x8xf32>) -> (tensor<2x70x3x32xbf16>, tensor<2x2x3x70xf32>)
   // CHECK: drt.launch @attention_forward_0(
-  %o2, %s2 = drt.attention %g, %k, %v, %b {at = array<i64: 131072, 196608>, scale = 5.000000e-01 : f32} : (tensor<2x70x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x1x1x8xf32>) -> (tensor<2x70x3x32xbf16>, tensor<2x3x70xf32>)
+  %o2, %s2 = drt.attention %g, %k, %v, %b {at = array<i64: 131072, 196608>, scale = 5.000000e-01 : f32} : (tensor<2x70x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x1x1x8xf32>) -> (tensor<2x70x3x32xbf16>, tensor<2x2x3x70xf32>)
   // CHECK: %[[Q:.*]]:2 = drt.launch @attention_query_gradient_1(
-  %qg, %d = drt.attention_query_gradient %q, %k, %v, %b, %s, %g, %o {at = array<i64: 262144, 327680>, scale = 5.000000e-01 : f32} : (tensor<2x70x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x1x1x8xf32>, tensor<2x3x70xf32>, tensor<2x70x3x32xbf16>, tensor<2x70x3x32xbf16>) -> (tensor<2x70x3x32xbf16>, tensor<2x3x70xf32>)
+  %qg, %d = drt.attention_query_gradient %q, %k, %v, %b, %s, %g, %o {at = array<i64: 262144, 327680>, scale = 5.000000e-01 : f32} : (tensor<2x70x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x1x1x8xf32>, tensor<2x2x3x70xf32>, tensor<2x70x3x32xbf16>, tensor<2x70x3x32xbf16>) -> (tensor<2x70x3x32xbf16>, tensor<2x3x70xf32>)
   // CHECK: drt.launch @attention_key_value_gradient_2(%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}, %[[O]]#1, %{{.*}}, %[[Q]]#1)
-  %kg, %vg = drt.attention_key_value_gradient %q, %k, %v, %b, %s, %g, %d {at = array<i64: 393216, 458752>, scale = 5.000000e-01 : f32} : (tensor<2x70x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x1x1x8xf32>, tensor<2x3x70xf32>, tensor<2x70x3x32xbf16>, tensor<2x3x70xf32>) -> (tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>)
+  %kg, %vg = drt.attention_key_value_gradient %q, %k, %v, %b, %s, %g, %d {at = array<i64: 393216, 458752>, scale = 5.000000e-01 : f32} : (tensor<2x70x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>, tensor<2x1x1x8xf32>, tensor<2x2x3x70xf32>, tensor<2x70x3x32xbf16>, tensor<2x3x70xf32>) -> (tensor<2x8x3x32xbf16>, tensor<2x8x3x32xbf16>)
 }
 
 // Scores of 64 keys, 8 at a time, two products deep; then 16 keys at a time of the values' 32 columns.

@@ -12,7 +12,7 @@
 // CHECK: %[[K:.*]] = drt.feed {name = "k"}
 // CHECK: %[[V:.*]] = drt.feed {name = "v"}
 // CHECK-NOT: linalg.generic
-// CHECK: %[[O:.*]], %{{.*}} = drt.attention %[[Q]], %[[K]], %[[V]] {scale = 2.500000e-01 : f32} : (tensor<1x4x2x16xbf16>, tensor<1x4x2x16xbf16>, tensor<1x4x2x16xbf16>) -> (tensor<1x4x2x16xbf16>, tensor<1x2x4xf32>)
+// CHECK: %[[O:.*]], %{{.*}} = drt.attention %[[Q]], %[[K]], %[[V]] {scale = 2.500000e-01 : f32} : (tensor<1x4x2x16xbf16>, tensor<1x4x2x16xbf16>, tensor<1x4x2x16xbf16>) -> (tensor<1x4x2x16xbf16>, tensor<2x1x2x4xf32>)
 // CHECK-NEXT: drt.fetch %[[O]]
 drt.entry "eval" {
     %q0 = drt.feed {name = "q"} : () -> tensor<1x4x2x16xbf16>
