@@ -32,6 +32,7 @@ static void addCPUPasses(OpPassManager &manager, const std::string &precision, i
   // What two equal operations read has two readers, and would be written for them; each iteration of a loop reads the
   // loop's variables.
   products.addPass(createEliminateCommonSubexpressions());
+  products.addPass(createFuseAttention({/*device=*/false}));
   // Which matmuls are float32, and which share a right operand, is known.
   StackContractionsOptions stacks;
   stacks.stackRows *= std::max<int64_t>(cores, 1);

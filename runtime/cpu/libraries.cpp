@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 #include "cpu/guarded.h"
 #include "cpu/images.h"
+#include "cpu/kernels/attention.h"
 #include "cpu/kernels/library_matmul.h"
 #include "cpu/kernels/matmul.h"
 #include "cpu/kernels/packed_operand.h"
@@ -77,6 +78,28 @@ void drt_matmul_stacked(drt_replica *replica, int32_t primitive, const drt_matmu
     const MatmulParts parts = matmulStackedParts(*desc, count);
     replica.divide(parts.count, parts.grain, [&](Replica::Core &core, Range lefts) {
       matmulStacked(core.primitives, primitive, *desc, lefts, count, operands, b, bias);
+    });
+  });
+}
+
+void drt_attention(drt_replica *replica, int32_t primitive, const drt_attention_desc *desc, const float *query,
+                   const float *key, const float *value, const float *bias, float *output, float *statistics) {
+  guarded(replica, [&](Replica &replica) {
+    const MatmulParts parts = attentionParts(*desc);
+    replica.divide(parts.count, parts.grain, [&](Replica::Core &core, Range heads) {
+      attention(core.primitives, primitive, *desc, heads, {query, key, value, bias}, output, statistics);
+    });
+  });
+}
+
+void drt_attention_gradient(drt_replica *replica, int32_t primitive, const drt_attention_desc *desc,
+                            void *const *inputs, float *query_grad, float *key_grad, float *value_grad) {
+  guarded(replica, [&](Replica &replica) {
+    auto input = [&](int number) { return static_cast<const float *>(inputs[number]); };
+    const MatmulParts parts = attentionParts(*desc);
+    replica.divide(parts.count, parts.grain, [&](Replica::Core &core, Range heads) {
+      attentionGradient(core.primitives, primitive, *desc, heads, {input(0), input(1), input(2), input(3)},
+                        {input(4), input(5), input(6)}, {query_grad, key_grad, value_grad});
     });
   });
 }

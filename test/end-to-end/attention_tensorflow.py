@@ -1,5 +1,5 @@
-"""Attentions in one kernel (drt-fuse-attention) on the emulated GPU: their losses and gradients are TensorFlow's to bfloat16's rounding, for any number of
-tokens, size of heads and mask; and what reads probabilities elsewhere has no such kernel, and the same numbers.
+"""Attentions in one operation (drt-fuse-attention), of bfloat16 on the emulated GPU and of float32 on processors: their losses and gradients are TensorFlow's, on GPUs to
+bfloat16's rounding, for any number of tokens, size of heads and mask; and what reads probabilities elsewhere has no such operation, and the same numbers.
 
   attention_tensorflow.py [NAME...]
 """
@@ -10,20 +10,24 @@ import numpy as np
 
 from support import DISTC, Checks, Folder, must, need_emulated_tensorflow, trained, write_graph
 
-# Name: batch, queries, keys, heads, size of a head, mask; attentions and their gradients in the step, attentions in the evaluation.
+# Name: batch, queries, keys, heads, size of a head, mask; of the step and of the evaluation, attentions and their gradients on a GPU, and on a processor.
 CASES = {
-    "one tile": (2, 64, 64, 2, 32, None, 3, 1),
-    "fewer tokens than a warp has": (3, 5, 5, 1, 16, None, 3, 1),
-    "a tile and a part": (1, 70, 70, 2, 64, None, 3, 1),
-    "more keys than queries": (2, 18, 130, 1, 48, None, 3, 1),
-    "heads of 128": (1, 33, 80, 1, 128, None, 3, 1),
-    "keys that a mask leaves out": (3, 20, 70, 2, 16, "keys", 3, 1),
-    "a mask of all": (2, 70, 70, 1, 16, "all", 3, 1),
-    "later tokens left out": (2, 40, 40, 2, 16, "later", 3, 1),
-    "a sum that is learned": (2, 24, 24, 1, 16, "learned", 0, 1),
-    "heads of 24": (2, 20, 20, 1, 24, None, 0, 0),
-    "probabilities that the loss reads": (2, 20, 20, 2, 16, "read", 0, 0),
+    "one tile": (2, 64, 64, 2, 32, None, (3, 1), (2, 1)),
+    "fewer tokens than a warp has": (3, 5, 5, 1, 16, None, (3, 1), (2, 1)),
+    "a tile and a part": (1, 70, 70, 2, 64, None, (3, 1), (2, 1)),
+    "more keys than queries": (2, 18, 130, 1, 48, None, (3, 1), (2, 1)),
+    "heads of 128": (1, 33, 80, 1, 128, None, (3, 1), (2, 1)),
+    "keys that a mask leaves out": (3, 20, 70, 2, 16, "keys", (3, 1), (2, 1)),
+    "an example that a mask leaves out": (3, 20, 70, 2, 16, "example", (3, 1), (2, 1)),
+    "a mask of all": (2, 70, 70, 1, 16, "all", (3, 1), (2, 1)),
+    "later tokens left out": (2, 40, 40, 2, 16, "later", (3, 1), (2, 1)),
+    "a sum that is learned": (2, 24, 24, 1, 16, "learned", (0, 1), (0, 1)),
+    "heads of 24": (2, 20, 20, 1, 24, None, (0, 0), (2, 1)),
+    "probabilities that the loss reads": (2, 20, 20, 2, 16, "read", (0, 0), (0, 0)),
 }
+# On processors alone: several blocks of queries.
+LONG = (1, 300, 900, 2, 32, "keys", (0, 0), (2, 1))
+FLOAT32 = 1e-4  # of gradients
 BF16 = 8e-3  # of gradients: what is left of some roundings to 8 bits, where queries, keys and values need none
 
 
@@ -46,9 +50,11 @@ def build(tf, batch, queries, keys, heads, size, mask):
     # Scores of some units: probabilities are far from equal.
     query, key, value = project(x, queries, "query", 2), project(y, keys, "key", 1), project(y, keys, "value", 1)
     scores = tf.matmul(query, key, transpose_b=True) * size**-0.5
-    if mask == "keys":
+    if mask in ("keys", "example"):
         kept = tf.placeholder(tf.float32, [None, keys], "kept")
         data["kept"] = (np.arange(keys) < rng.randint(1, keys, [batch, 1])).astype(np.float32)
+        if mask == "example":  # Softmax of equal numbers: beside them the logarithm of their sum is less than a rounding.
+            data["kept"][0] = 0
         scores += (1 - kept[:, None, None, :]) * -1e9
     elif mask == "all":
         scores += tf.placeholder(tf.float32, [None, heads, queries, keys], "added")
@@ -67,7 +73,7 @@ def build(tf, batch, queries, keys, heads, size, mask):
     return loss, {name: array.astype(np.float32) for name, array in data.items()}
 
 
-def check(tf, flags, replicas, batch, queries, keys, heads, size, mask, in_step, in_eval):
+def check(tf, target, flags, replicas, batch, queries, keys, heads, size, mask, on_gpu, on_processor):
     batch *= replicas
     with Folder() as folder, tf.Graph().as_default():
         loss, data = build(tf, batch, queries, keys, heads, size, mask)
@@ -81,21 +87,22 @@ def check(tf, flags, replicas, batch, queries, keys, heads, size, mask, in_step,
             want_loss, _ = session.run([loss, train], {name + ":0": array for name, array in data.items()})
             after = session.run(tf.global_variables())
         np.savez(folder / "data.npz", **data)
-        command = [DISTC, "compile", folder / "graph.meta", "--batch", batch, "--replicas", replicas, "--target", "cuda:emulated", *flags]
-        plan = must([*command, "--emit=drt", "-o", "-"]).stdout
+        command = [DISTC, "compile", folder / "graph.meta", "--batch", batch, "--replicas", replicas, *flags, "--target"]
+        plan = must([*command, target, "--emit=drt", "-o", "-"]).stdout
+        in_step, in_eval = on_processor if target == "cpu" else on_gpu if "bf16" in flags else (0, 0)
         found = []
         for entry, expected in (("step", in_step), ("eval", in_eval)):
             body = plan[plan.index(f'drt.entry "{entry}"'):]
             count = len(re.findall(r"= drt\.attention", body[:body.index("\n  }")]))
-            if count != (expected if "bf16" in flags else 0):
+            if count != expected:
                 found.append(f"{count} attentions and gradients of it in {entry}")
         for chips, expected in (("sm_75,sm_90", False), ("sm_80", True)) if "bf16" in flags and queries == 64 else ():
-            other = must([*command[:-len(flags) - 1], f"cuda:{chips}", *flags, "--emit=drt", "-o", "-"]).stdout
+            other = must([*command, f"cuda:{chips}", "--emit=drt", "-o", "-"]).stdout
             if ("= drt.attention" in other) != expected:
                 found.append(f"for {chips} attentions are {'not ' * expected}there")
-        must([*command, "-o", folder / "train"])
+        must([*command, target, "-o", folder / "train"])
         (got_loss,), variables = trained(folder / "train", folder / "data.npz", 1)
-        most = BF16 if "bf16" in flags else 1e-3
+        most = BF16 if "bf16" in flags else FLOAT32
         if not abs(got_loss - want_loss) <= most * abs(want_loss):
             found.append(f"the loss is {got_loss}, not {want_loss}")
         for name, old, new in zip(names, before, after):
@@ -113,9 +120,11 @@ def main():
     wanted = [argument for argument in sys.argv[1:] if not argument.startswith("-")]
     for number, (name, case) in enumerate(CASES.items()):
         if not wanted or name in wanted:
-            checks.check(name, check, tf, ["--precision", "bf16"], 1 + number % 2, *case)
+            checks.check(name, check, tf, "cuda:emulated", ["--precision", "bf16"], 1 + number % 2, *case)
+            checks.check(f"{name}, on a processor", check, tf, "cpu", ["--cores-per-replica", 1 + number % 3], 1 + number % 2, *case)
     if not wanted:
-        checks.check("float32", check, tf, ["--precision", "fp32"], 1, *CASES["one tile"])
+        checks.check("float32", check, tf, "cuda:emulated", ["--precision", "fp32"], 1, *CASES["one tile"])
+        checks.check("several blocks of queries, on a processor", check, tf, "cpu", [], 1, *LONG)
     checks.exit()
 
 

@@ -184,6 +184,8 @@ bool hasLargeMatmuls(ModuleOp module) {
           large = isLarge(matmul.getA().front(), matmul.getB(), matmul.getTransposeB());
         else if (auto sum = llvm::dyn_cast<drt::MatmulSumOp>(op))
           large = isLarge(sum.getA().front(), sum.getB().front(), /*transposeB=*/false);
+        else if (llvm::isa<drt::AttentionOp, drt::AttentionGradientOp>(op))
+          large = true;
         else if (auto update = llvm::dyn_cast<drt::MatmulUpdateOp>(op))
           large = isLarge(update.getA(), update.getB(), update.getTransposeB());
         return large ? WalkResult::interrupt() : WalkResult::advance();

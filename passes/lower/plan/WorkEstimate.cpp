@@ -211,10 +211,12 @@ Work WorkEstimate::operator()(Operation *op) {
   else if (auto sum = dyn_cast<drt::MatmulSumOp>(op))
     for (auto [a, b] : llvm::zip(sum.getA(), sum.getB()))
       work.matmuls += countMatmul(a, getColumns(b, /*transposed=*/false));
-  else if (llvm::isa<drt::AttentionOp, drt::AttentionQueryGradientOp, drt::AttentionKeyValueGradientOp>(op))
-    work.matmuls = llvm::TypeSwitch<Operation *, int64_t>(op)
-                       .Case<drt::AttentionOp, drt::AttentionQueryGradientOp, drt::AttentionKeyValueGradientOp>(
-                           [](auto attention) { return attention.getProductOperations(); });
+  else if (llvm::isa<drt::AttentionOp, drt::AttentionGradientOp, drt::AttentionQueryGradientOp,
+                     drt::AttentionKeyValueGradientOp>(op))
+    work.matmuls =
+        llvm::TypeSwitch<Operation *, int64_t>(op)
+            .Case<drt::AttentionOp, drt::AttentionGradientOp, drt::AttentionQueryGradientOp,
+                  drt::AttentionKeyValueGradientOp>([](auto attention) { return attention.getProductOperations(); });
   else if (auto update = dyn_cast<drt::MatmulUpdateOp>(op))
     work.matmuls = countMatmul(update.getA(), getColumns(update.getB(), update.getTransposeB()));
   else if (auto conv = op->getAttrOfType<DenseI64ArrayAttr>("descriptor"); conv && conv.size() == 18)

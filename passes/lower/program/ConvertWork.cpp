@@ -83,6 +83,25 @@ LogicalResult EntryConverter::convertWork(Operation *op) {
                      address(matmul.getB()), address(matmul.getResult()), address(matmul.getBiasGrad())});
         return success();
       })
+      .Case([&](drt::AttentionOp attention) {
+        callRuntime("drt_attention",
+                    {number32(program.sites.primitives++), symbolAddress(describeAttention(program.tables, attention)),
+                     address(attention.getQuery()), address(attention.getKey()), address(attention.getValue()),
+                     attention.getBias() ? address(attention.getBias()) : null(), address(attention.getOutput()),
+                     address(attention.getStatistics())});
+        return success();
+      })
+      .Case([&](drt::AttentionGradientOp gradient) {
+        SmallVector<Value> inputs = addressesOf({gradient.getQuery(), gradient.getKey(), gradient.getValue()});
+        inputs.push_back(gradient.getBias() ? address(gradient.getBias()) : null());
+        llvm::append_range(inputs,
+                           addressesOf({gradient.getStatistics(), gradient.getOutputGrad(), gradient.getOutput()}));
+        callRuntime("drt_attention_gradient",
+                    {number32(program.sites.primitives++), symbolAddress(describeAttention(program.tables, gradient)),
+                     storeAddresses(inputs), address(gradient.getQueryGrad()), address(gradient.getKeyGrad()),
+                     address(gradient.getValueGrad())});
+        return success();
+      })
       .Case([&](drt::MatmulStackedOp matmul) {
         SmallVector<Value> operands(matmul.getA());
         llvm::append_range(operands, matmul.getResults());

@@ -79,7 +79,24 @@ FlatSymbolRefAttr describeMatmul(ConstantTables &tables, Matmul op, uint32_t epi
                                             getPrecision(op), a.getElementType() != c.getElementType()});
 }
 
+template <class Attention> FlatSymbolRefAttr describeAttentionLike(ConstantTables &tables, Attention op) {
+  ArrayRef<int64_t> query = typeOf(op.getQuery()).getShape();
+  SmallVector<int64_t> bias(4, 0);
+  if (op.getBias())
+    bias = llvm::to_vector(typeOf(op.getBias()).getShape());
+  return describe<drt_attention_desc>(tables, {query[0], query[2], query[1], typeOf(op.getKey()).getDimSize(1),
+                                               query[3], bias[0], bias[1], bias[2], bias[3],
+                                               llvm::bit_cast<int64_t>(op.getScale().convertToDouble())});
+}
+
 } // namespace
+
+FlatSymbolRefAttr describeAttention(ConstantTables &tables, drt::AttentionOp op) {
+  return describeAttentionLike(tables, op);
+}
+FlatSymbolRefAttr describeAttention(ConstantTables &tables, drt::AttentionGradientOp op) {
+  return describeAttentionLike(tables, op);
+}
 
 FlatSymbolRefAttr describeMatmul(ConstantTables &tables, drt::MatmulOp op) {
   return describeMatmul(tables, op, op.getEpilogue(), /*accumulate=*/0);

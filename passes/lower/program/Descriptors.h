@@ -18,6 +18,8 @@ mlir::FlatSymbolRefAttr describeMatmulPacked(ConstantTables &tables, drt::Matmul
 mlir::FlatSymbolRefAttr describePack(ConstantTables &tables, drt::PackOp op);
 mlir::FlatSymbolRefAttr describeMatmulAdd(ConstantTables &tables, drt::MatmulAddOp op);
 mlir::FlatSymbolRefAttr describeMatmulBiasGrad(ConstantTables &tables, drt::MatmulBiasGradOp op);
+mlir::FlatSymbolRefAttr describeAttention(ConstantTables &tables, drt::AttentionOp op);
+mlir::FlatSymbolRefAttr describeAttention(ConstantTables &tables, drt::AttentionGradientOp op);
 mlir::FlatSymbolRefAttr describeMatmulStacked(ConstantTables &tables, drt::MatmulStackedOp op);
 mlir::FlatSymbolRefAttr describeMatmulSum(ConstantTables &tables, drt::MatmulSumOp op);
 mlir::FlatSymbolRefAttr describeMatmulUpdate(ConstantTables &tables, drt::MatmulUpdateOp op);

@@ -110,6 +110,9 @@ DRT_LAYOUT(drt_replica, DRT_FIELD(arena), DRT_FIELD(arena_stride), DRT_FIELD(are
 DRT_LAYOUT(drt_matmul_desc, DRT_FIELD(dtype), DRT_FIELD(transpose_a), DRT_FIELD(transpose_b), DRT_FIELD(has_bias), DRT_FIELD(epilogue),
            DRT_FIELD(accumulate), DRT_FIELD(batch), DRT_FIELD(m), DRT_FIELD(n), DRT_FIELD(k), DRT_FIELD(batch_stride_a),
            DRT_FIELD(batch_stride_b), DRT_FIELD(precision), DRT_FIELD(widens));
+DRT_LAYOUT(drt_attention_desc, DRT_FIELD(batch), DRT_FIELD(heads), DRT_FIELD(queries), DRT_FIELD(keys), DRT_FIELD(size),
+           DRT_FIELD(bias_batch), DRT_FIELD(bias_heads), DRT_FIELD(bias_queries), DRT_FIELD(bias_keys),
+           DRT_FIELD(scale));
 DRT_LAYOUT(drt_pack_desc, DRT_FIELD(transpose), DRT_FIELD(joined), DRT_FIELD(n), DRT_FIELD(k), DRT_FIELD(bytes));
 DRT_LAYOUT(drt_conv2d_desc, DRT_FIELD(dtype), DRT_FIELD(has_bias), DRT_FIELD(epilogue), DRT_FIELD(n), DRT_FIELD(h), DRT_FIELD(w), DRT_FIELD(c),
            DRT_FIELD(kh), DRT_FIELD(kw), DRT_FIELD(k), DRT_FIELD(oh), DRT_FIELD(ow), DRT_FIELD(stride_h), DRT_FIELD(stride_w),

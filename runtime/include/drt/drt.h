@@ -477,6 +477,22 @@ void drt_matmul_packed(drt_replica *replica, int32_t primitive, const drt_matmul
 void drt_matmul_stacked(drt_replica *replica, int32_t primitive, const drt_matmul_desc *desc, int64_t count,
                         void *const *operands, const void *b, const void *bias);
 
+// On CPUs: softmax(scale * query key^T + bias) value of each head, without its scores in memory. Tensors of float32 are
+// [batch, tokens, heads, size]; `statistics`, [2, batch, heads, queries], are each row's largest score and the sum of
+// the exponentials of what its scores are below it. The bias's sizes are those of the scores, or 1; `bias` is null
+// where there is none.
+typedef struct drt_attention_desc {
+  int64_t batch, heads, queries, keys, size;
+  int64_t bias_batch, bias_heads, bias_queries, bias_keys;
+  double scale;
+} drt_attention_desc;
+void drt_attention(drt_replica *replica, int32_t primitive, const drt_attention_desc *desc, const float *query,
+                   const float *key, const float *value, const float *bias, float *output, float *statistics);
+
+// The gradients of query, key and value. `inputs`: query, key, value, bias, statistics, output_grad, output.
+void drt_attention_gradient(drt_replica *replica, int32_t primitive, const drt_attention_desc *desc,
+                            void *const *inputs, float *query_grad, float *key_grad, float *value_grad);
+
 // c = the sum over all terms of a_i^T * b_i: a gradient of a matrix that a step uses several times. `operands`: the
 // a_i, then the b_i. desc, of one term: a is transposed and b is not, without bias, epilogue, accumulation or a batch
 // axis.
