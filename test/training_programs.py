@@ -8,7 +8,7 @@ import tensorflow as tf
 tf1 = tf.compat.v1
 BATCH, STEPS, FEATURES, IDS, CLASSES, WORDS = 8, 5, 6, 11, 3, 5
 
-PROGRAMS, SUMS = {}, set()
+PROGRAMS, SUMS, ROWS = {}, set(), set()
 # A variable has a row for each example, so that constants of the graph have the batch's size: workers of TensorFlow with shares do not take it.
 FIXED_BATCH = {"scanned"}
 # Feeds that are no examples: they go whole to every replica.
@@ -23,6 +23,12 @@ def program(function):
 def program_of_sum(function):
     """Whose loss is a sum over the batch: each replica's share of it is a part."""
     SUMS.add(function.__name__)
+    return program(function)
+
+
+def program_of_rows(function):
+    """Whose loss is a mean of the examples' own, so that two halves of a batch, of which one update is made, are the batch."""
+    ROWS.add(function.__name__)
     return program(function)
 
 
@@ -1107,7 +1113,7 @@ def write(name, folder, shares=None):
     np.savez(folder / "feeds.npz", **feeds)
     np.savez(folder / "expect.npz", loss=np.array(losses), **{f"var/{name}": value for name, value in final.items()})
     case = {"loss": "loss:0", "train_op": "train_all", "init_op": "init", "feeds": sorted(f"{name}:0" for name in feeds), "steps": STEPS, "batch": BATCH,
-            "loss_is_sum": name in SUMS, "loss_rtol": 1e-4, "penalties": False, "by_batch": [], "whole_batches": True}
+            "loss_is_sum": name in SUMS, "loss_rtol": 1e-4, "penalties": False, "by_batch": [], "whole_batches": name not in ROWS}
     (folder / "case.json").write_text(json.dumps(case, indent=1))
 
 
@@ -1569,5 +1575,26 @@ def updated_slices(make):
             features = tf.gather(changed + tf.gather(tf.stop_gradient(rows), ids), shuffled, axis=1)
             loss = tf.reduce_mean(tf.square(tf.linalg.matvec(features, v) - y))
         descend(tape, loss, [w, v])
+        return loss
+    return make.step(step)
+
+
+@program_of_rows
+def rates_by_layer(make):
+    """LAMB. As of each tf.function, its loss waits for all updates."""
+    w, v, count = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("count", np.int32(0))
+    slots = [(variable, make.state(f"m{number}", np.zeros(variable.shape, np.float32)), make.state(f"s{number}", np.zeros(variable.shape, np.float32)))
+             for number, variable in enumerate((w, v))]
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            loss = mean_square(w, v, x, y)
+        gradients, _ = tf.clip_by_global_norm(tape.gradient(loss, [w, v]), 1.0)
+        steps = tf.cast(count.assign_add(1), tf.float32)
+        for (variable, mean, square), gradient in zip(slots, gradients):
+            mean.assign(0.9 * mean + 0.1 * gradient)
+            square.assign(0.99 * square + 0.01 * tf.square(gradient))
+            move = mean / (1 - 0.9**steps) / (tf.sqrt(square / (1 - 0.99**steps)) + 1e-3) + 0.01 * variable
+            variable.assign_sub(0.1 * tf.clip_by_value(tf.math.divide_no_nan(tf.norm(variable), tf.norm(move)), 0.1, 10.0) * move)
         return loss
     return make.step(step)

@@ -6,6 +6,7 @@
 
 #include "passes/distribute/synchronize/BehindUpdates.h"
 #include "mlir/IR/Builders.h"
+#include "passes/distribute/NodeEdits.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 
@@ -45,13 +46,32 @@ BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes 
   return behind;
 }
 
+/// Who asks for the train op asks for what it waits for: where a node of `fetched` is the train op, a group that waits
+/// for it is from now on.
+static void separateTrainOp(dfg::GraphOp graph, const llvm::StringSet<> &fetched) {
+  StringAttr train = graph.getTrainOpAttr();
+  if (!train || !fetched.contains(dfg::getEndpointNode(train)))
+    return;
+  auto builder = OpBuilder::atBlockEnd(&graph.getBody().front());
+  StringAttr node = dfg::getEndpointNode(train);
+  StringAttr name = builder.getStringAttr(getFreeName(graph.getBody().front(), node.getValue() + "/run"));
+  auto group = dfg::GroupOp::create(builder, NameLoc::get(name));
+  group->setAttr(dfg::kControlAttr, builder.getArrayAttr({node}));
+  graph.setTrainOpAttr(name);
+}
+
 void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step) {
   Block &block = graph.getBody().front();
   BehindUpdates behind = findBehindUpdates(graph, step, gradients.path);
+  llvm::StringSet<> fetched;
+  for (llvm::StringRef tensor : getFetchedTensors(graph))
+    fetched.insert(tensor.split(':').first);
+  separateTrainOp(graph, fetched);
   llvm::DenseSet<Operation *> free;
   for (Operation &op : llvm::reverse(block))
     if (behind.all.contains(&op) && !behind.byState.contains(&op) &&
-        (op.hasAttr(dist::kEachBatchAttr) || llvm::any_of(op.getResults(), [&](Value result) {
+        (op.hasAttr(dist::kEachBatchAttr) || fetched.contains(dfg::getNodeName(&op)) ||
+         llvm::any_of(op.getResults(), [&](Value result) {
            return gradients.contains(result) ||
                   llvm::any_of(result.getUsers(), [&](Operation *user) { return free.contains(user); });
          })))
@@ -75,14 +95,19 @@ void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const st
       updates.insert(names.begin(), names.end());
       changes = true;
     };
-    for (llvm::StringRef name : dfg::getControlInputs(&op)) {
-      Operation *from = waiting.lookup(name);
-      if (!isFree || !from) {
-        kept.insert(name);
+    // What happens at each batch it may see, also where it waits for that by way of a group that waits for updates.
+    llvm::SetVector<llvm::StringRef> awaited;
+    awaited.insert_range(dfg::getControlInputs(&op));
+    const size_t own = awaited.size();
+    for (size_t i = 0; i < awaited.size(); ++i) {
+      Operation *from = waiting.lookup(awaited[i]);
+      if (!isFree || !from || free.contains(from)) {
+        kept.insert(awaited[i]);
       } else {
         changes = true;
-        if (!free.contains(from))
-          updates.insert(name);
+        if (i < own)
+          updates.insert(awaited[i]);
+        awaited.insert_range(dfg::getControlInputs(from));
       }
       inherit(from);
     }

@@ -22,9 +22,10 @@ struct BehindUpdates {
 BehindUpdates findBehindUpdates(dfg::GraphOp graph, const strategies::StepNodes &step,
                                 const llvm::DenseSet<mlir::Operation *> &reduced = {});
 
-/// Removes the control edges by which what `gradients` are made of, or an update that happens at each batch, waits for
-/// updates of the step without seeing what they write; what follows gets them. Gradients that are accumulated are
-/// needed at batches at which no update runs.
+/// Removes the control edges by which what `gradients` are made of, what is fetched, or an update that happens at each
+/// batch, waits for updates of the step without seeing what they write; what follows gets them. Gradients that are
+/// accumulated, and the loss, are needed at batches at which no update runs. (All that a tf.function gives waits for
+/// all that it updates.)
 void freeFromUpdates(dfg::GraphOp graph, const RawGradients &gradients, const strategies::StepNodes &step);
 
 } // namespace distc

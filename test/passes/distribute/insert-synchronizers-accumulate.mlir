@@ -186,3 +186,36 @@ module @tied_with_penalty attributes {dist.strategy = #dist.strategy<"" accumula
     dfg.apply_gradient_descent %w, %rate, %gradient : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update")
   }
 }
+
+// -----
+
+// The results of a tf.function wait for all that it updates. The loss is each batch's nevertheless: at the first of two no update runs. It goes on waiting for
+// what happens at each batch, and the train op, which is the loss itself here, waits for all.
+// CHECK-LABEL: @result_of_a_function
+// CHECK: dfg.graph
+// CHECK-SAME: train_op = "loss/run"
+module @result_of_a_function attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @average : tensor<f32>
+  dfg.graph attributes {train_op = "loss", loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %rate = dfg.const dense<0.5> : tensor<f32> : tensor<f32> loc("rate")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %average = dfg.var_handle @average : !dfg.ref<tensor<f32>> loc("average")
+    %old = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("old")
+    %y = dfg.mul %x, %old : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("y")
+    %mean = dfg.mean %y, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("mean")
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    dfg.assign_add %average, %mean {dist.each_batch} : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("moving")
+    dfg.apply_gradient_descent %w, %rate, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("update")
+    dfg.group {control = ["update", "moving"]} : () -> () loc("all_updates")
+    // CHECK: dfg.identity %{{.*}} {control = ["moving"]} : {{.*}} loc("result")
+    // CHECK-NEXT: dfg.identity %{{[^ ]*}} : {{.*}} loc("loss")
+    // CHECK: dfg.group {control = ["loss", "all_updates"]} : {{.*}} loc("loss/run")
+    %result = dfg.identity %mean {control = ["all_updates"]} : (tensor<f32>) -> tensor<f32> loc("result")
+    %loss = dfg.identity %result : (tensor<f32>) -> tensor<f32> loc("loss")
+  }
+}
