@@ -372,7 +372,7 @@ def refused(folder, replicas, flags, strategy=f"AllReduce:accumulate_steps={STEP
 # Of several batches the gradients are added up: `make` has their mean.
 SUMS = ["softmax_over_batch"]
 # With coupling=replica, the mean of the gradients that replicas compute of their shares.
-APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "plain_mean"]
+APART = ["contrastive", "head_of_mean", "head_of_mean_clipped", "masked", "maximum", "others_alone", "overlap", "overlap_clipped", "plain_mean"]
 # Several batches an update: rows of a table of which all replicas have those of all examples.
 NOT_ACCUMULATED = {"of_candidates": [2, 4]}
 # Collectives of each batch beside those of an update.

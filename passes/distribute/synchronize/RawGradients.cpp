@@ -198,18 +198,23 @@ private:
   /// Whether a local value is of one loss alone, so that of several its average is wanted.
   bool isOfOneLoss(Value value) const { return gradientsOfOneLoss.contains(value) || ofForward.contains(value); }
 
-  /// The gradients of several batches' losses that are neither sums over the batch nor means of it (a quotient of sums,
-  /// a norm of a mean) are averaged, as their losses are. None for the loss that is a sum over the batch and something
-  /// else (a penalty): of several batches there would be several of that, or less than all of the sum.
-  /// `own`: the flow of one replica.
+  /// The gradients of several batches' losses, or of those that replicas have of their own shares, that are neither
+  /// sums over the batch nor means of it (a quotient of sums, a norm of a mean) are averaged, as their losses are. None
+  /// for the loss that is a sum over the batch and something else (a penalty): of several batches there would be
+  /// several of that, or less than all of the sum. `own`: the flow of one replica.
   std::optional<int> averageBatches(llvm::StringRef variable, Value value, const BatchFlow &own) {
     if (loss && addsSum(loss, own))
       return std::nullopt;
-    if (!saidMean)
-      value.getDefiningOp()->emitRemark()
-          << "the gradient of variable '" << variable << "' is accumulated over " << accumulateSteps
-          << " batches, whose losses are not seen to be sums or means over the batch: it is the mean of theirs, as are "
-             "others like it";
+    if (!saidMean) {
+      InFlightDiagnostic remark = value.getDefiningOp()->emitRemark()
+                                  << "the gradient of variable '" << variable << "' is ";
+      if (accumulateSteps > 1)
+        remark << "accumulated over " << accumulateSteps << " batches";
+      else
+        remark << "made of those of " << policies.replicas << " replicas' own shares";
+      remark << ", whose losses are not seen to be sums or means over the batch: it is the mean of theirs, as are "
+                "others like it";
+    }
     saidMean = true;
     return 0;
   }
@@ -826,11 +831,15 @@ private:
     std::optional<int> scale = flow.get(item.value).scale;
     if (scale != 0 && scale != 1)
       scale = isAlone() ? 0 : scaleOfLoss;
-    if (scale != 0 && scale != 1 && policies.replicas == 1 && item.update)
+    if (scale != 0 && scale != 1 && item.update && policies.get(getUpdatedVariable(item.update)).reduction)
+      return reduce(item, dist::Reduction::Mean); // or what the strategy says
+    if (scale != 0 && scale != 1 && (policies.replicas == 1 || flow.isEstimated()) && item.update)
       scale = averageBatches(getUpdatedVariable(item.update), item.value, flow);
     if (scale != 0 && scale != 1)
-      return refuse(item, "is of one batch or of one replica's share, and whether those of several are parts of a sum "
-                          "or of a mean is not known");
+      return refuse(item,
+                    "is of one batch or of one replica's share, and the loss is a sum over the batch and something "
+                    "else, so that those of several are neither parts of a sum nor of a mean; take a mean over "
+                    "the batch, or name an aggregator, mean or sum, in the strategy");
     return reduce(item, *scale == 1 ? dist::Reduction::Sum : dist::Reduction::Mean);
   }
 
