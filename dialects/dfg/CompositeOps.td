@@ -20,6 +20,7 @@ def DFG_EinsumOp : DFG_Composite<"einsum", "\"Einsum\"", "einsum"> {
   let arguments = (ins Variadic<DFG_Tensor>:$inputs, StrAttr:$equation);
   let results = oneResult;
   let types = "T:0 N:#0";
+  let linearity = "Each";
 }
 def DFG_SparseMatMulOp : DFG_Composite<"sparse_mat_mul", "\"SparseMatMul\"", "sparseMatMul"> {
   let summary = "A product of dense matrices that the author says are sparse";

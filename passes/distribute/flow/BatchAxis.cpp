@@ -152,6 +152,66 @@ BatchPlacement Rules::matMul(int64_t freeA, int64_t freeB) {
   return fixed && isAlike ? summed : unknown;
 }
 
+/// The axis of the operand, or result, of `rank` that `text` of an equation names `label`: a letter, or an axis of
+/// "..." counted from its back (negative). None where no axis or more than one is it.
+static std::optional<int64_t> findLabel(StringRef text, int64_t rank, int label) {
+  auto [front, back] = text.split("...");
+  const int64_t named = front.size() + back.size();
+  if (label < 0) {
+    const int64_t axis = rank - static_cast<int64_t>(back.size()) + label;
+    return axis >= static_cast<int64_t>(front.size()) ? std::optional<int64_t>(axis) : std::nullopt;
+  }
+  if (front.count(static_cast<char>(label)) + back.count(static_cast<char>(label)) != 1)
+    return std::nullopt;
+  const size_t at = front.find(static_cast<char>(label));
+  return at != StringRef::npos ? at : rank - named + front.size() + back.find(static_cast<char>(label));
+}
+
+/// Of an export: where code is generated it is products and sums by now.
+BatchPlacement Rules::einsum(StringRef equation) {
+  std::string text = equation.str();
+  llvm::erase(text, ' ');
+  auto [left, right] = StringRef(text).split("->");
+  SmallVector<StringRef> terms;
+  left.split(terms, ',');
+  auto sizes = shapes.getShape(op->getResult(0));
+  if (!equation.contains("->") || terms.size() != op->getNumOperands() || !sizes)
+    return unknown;
+  std::optional<int> label;
+  SmallVector<BatchAxis> mapped;
+  for (auto [i, term] : llvm::enumerate(terms)) {
+    auto rank = rankOf(i);
+    auto [front, back] = term.split("...");
+    const int64_t first = front.size(), last = back.size();
+    if (!rank || (term.contains("...") ? *rank < first + last : *rank != first))
+      return unknown;
+    if (!axes[i])
+      continue;
+    const int64_t axis = axes[i]->axis;
+    const int own = axis < first           ? front[axis]
+                    : axis >= *rank - last ? back[axis - (*rank - last)]
+                                           : static_cast<int>(axis - (*rank - last));
+    // On a diagonal rows meet each other.
+    if (label.value_or(own) != own || !findLabel(term, *rank, own))
+      return unknown;
+    label = own;
+    mapped.push_back(*axes[i]);
+    mapped.back().axis = 0;
+  }
+  Axis found = merge(mapped);
+  if (!found)
+    return unknown;
+  for (auto [i, term] : llvm::enumerate(terms)) {
+    auto at = findLabel(term, *rankOf(i), *label);
+    if (!axes[i] && (at ? !isAlikeAt(i, *at) : *label >= 0 && term.contains(static_cast<char>(*label))))
+      return unknown;
+  }
+  auto at = findLabel(right, sizes->size(), *label);
+  if (at)
+    return moved(*found, *at);
+  return *label >= 0 && !right.contains(static_cast<char>(*label)) ? summed : unknown;
+}
+
 /// Examples along axis 0 of all `operands`, each treated by itself.
 BatchPlacement Rules::firstAxisOf(ArrayRef<unsigned> operands) {
   SmallVector<BatchAxis> mapped;
@@ -279,6 +339,7 @@ BatchPlacement Rules::sharded() {
           [&](auto product) { return matMul(product.getTransposeA() ? -1 : -2, product.getTransposeB() ? -2 : -1); })
       .Case<dfg::BatchMatMulOp, dfg::BatchMatMulV2Op, dfg::BatchMatMulV3Op>(
           [&](auto) { return matMul(flag("adj_x") ? -1 : -2, flag("adj_y") ? -2 : -1); })
+      .Case<dfg::EinsumOp>([&](auto product) { return einsum(product.getEquation()); })
       .Case<dfg::Conv2DOp, dfg::DepthwiseConv2dNativeOp, dfg::MaxPoolOp, dfg::AvgPoolOp>(
           [&](auto) { return firstAxisOf({0}); })
       .Case<dfg::Conv2DBackpropInputOp, dfg::DepthwiseConv2dNativeBackpropInputOp>(

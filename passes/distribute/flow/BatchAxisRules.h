@@ -96,6 +96,7 @@ private:
   BatchPlacement reduce(bool sums);
   BatchPlacement argReduce();
   BatchPlacement matMul(int64_t freeA, int64_t freeB);
+  BatchPlacement einsum(llvm::StringRef equation);
   BatchPlacement firstAxisOf(llvm::ArrayRef<unsigned> operands);
   BatchPlacement avgPoolGrad();
   BatchPlacement biasAdd();

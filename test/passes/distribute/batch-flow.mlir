@@ -491,3 +491,31 @@ module @repeated_by_share attributes {dist.strategy = #dist.strategy<"">} {
     %tile = dfg.tile %all, %times : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<?x4xf32>
   }
 }
+
+// -----
+
+// An einsum, as exports have it: rows stay where their letter, or an axis of "...", goes, and are summed where it does not.
+// CHECK-LABEL: @einsum
+module @einsum attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4x3xf32>
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x5x4xf32>
+    %y = dfg.placeholder : () -> tensor<?x5x4xf32>
+    %handle = dfg.var_handle @w : !dfg.ref<tensor<4x3xf32>>
+    %w = dfg.read_variable %handle : (!dfg.ref<tensor<4x3xf32>>) -> tensor<4x3xf32>
+    // CHECK: dfg.einsum {{.*}} {equation = "bid,bjd->bij", flow = "sharded(0)"}
+    %scores = dfg.einsum %x, %y {equation = "bid,bjd->bij"} : (tensor<?x5x4xf32>, tensor<?x5x4xf32>) -> tensor<?x5x5xf32>
+    // CHECK: dfg.einsum {{.*}} {equation = "...d,dk->k...", flow = "sharded(1)"}
+    %turned = dfg.einsum %x, %w {equation = "...d,dk->k..."} : (tensor<?x5x4xf32>, tensor<4x3xf32>) -> tensor<3x?x5xf32>
+    // CHECK: dfg.einsum {{.*}} {equation = "kbi,bid->kd", flow = "partial sum"}
+    %sum = dfg.einsum %turned, %y {equation = "kbi,bid->kd"} : (tensor<3x?x5xf32>, tensor<?x5x4xf32>) -> tensor<3x4xf32>
+    // CHECK: dfg.einsum {{.*}} {equation = "kd,dj->kj", flow = "partial sum"}
+    %linear = dfg.einsum %sum, %w {equation = "kd,dj->kj"} : (tensor<3x4xf32>, tensor<4x3xf32>) -> tensor<3x3xf32>
+    // Rows meet each other, and those of one place others of another.
+    // CHECK: dfg.einsum {{.*}} {equation = "bid,cid->bc", flow = "local"}
+    %pairs = dfg.einsum %x, %y {equation = "bid,cid->bc"} : (tensor<?x5x4xf32>, tensor<?x5x4xf32>) -> tensor<?x?xf32>
+    // CHECK: dfg.einsum {{.*}} {equation = "bid,ibd->bi", flow = "local"}
+    %crossed = dfg.einsum %x, %y {equation = "bid,ibd->bi"} : (tensor<?x5x4xf32>, tensor<?x5x4xf32>) -> tensor<?x5xf32>
+  }
+}
