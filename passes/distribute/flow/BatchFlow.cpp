@@ -78,9 +78,25 @@ void BatchFlow::visit(Operation *op) {
         flow->scale = 0;
       // A scale is all that is known of these.
       flow->ofShare |= flow->kind == Flow::Replicated && !flow->zero && flow->scale != 0 && hasUnknownElements(result);
+      if (!fixed && flow->kind == Flow::Sharded)
+        noteRows(result, flow->batch);
     }
     flows[result] = std::move(*flow);
   }
+}
+
+/// Where rows are proven to be and their number is not known by the shapes, it is from now on: who asks for the shape
+/// is told a size of the share.
+void BatchFlow::noteRows(Value value, const BatchAxis &batch) {
+  std::optional<dfg::Dims> sizes = shapes.getShape(value);
+  if (!sizes || batch.axis >= static_cast<int64_t>(sizes->size()) || (*sizes)[batch.axis].isKnown() ||
+      (*sizes)[batch.axis].isBound())
+    return;
+  int64_t rows = 0;
+  for (int64_t segment : batch.segments)
+    rows += segment;
+  (*sizes)[batch.axis] = dfg::Dim::batch(rows);
+  shapes.setShape(value, *sizes);
 }
 
 bool BatchFlow::hasUnknownElements(Value value) const {

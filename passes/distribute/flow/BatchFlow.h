@@ -150,6 +150,7 @@ private:
   bool namesOneExample(mlir::Value mask) const;
   bool fillsFewRows(mlir::Operation *op) const;
   bool hasKnownSizes(mlir::Value value) const;
+  void noteRows(mlir::Value value, const BatchAxis &batch);
   bool hasUnknownElements(mlir::Value value) const;
   Flow estimateScale(mlir::Operation *op, bool contracts) const;
   bool keepsPartial(mlir::Operation *op) const;

@@ -82,8 +82,12 @@ std::optional<Flow> BatchFlow::followElements(Operation *op, Value result) const
   };
   if (!known && !isOfShapes && llvm::any_of(op->getOperands(), isOwn))
     return std::nullopt;
+  // The rows of a share are among sizes that are not known, too.
+  const bool asksRows = isOfShapes && constant && llvm::any_of(op->getOperands(), [&](Value operand) {
+                          return get(operand).kind == Flow::Sharded;
+                        });
   Flow flow;
-  flow.ofShare = !known && ((!choosesElements(op) && seeElements(&dfg::Dim::dependsOnBatch)) ||
+  flow.ofShare = !known && (asksRows || (!choosesElements(op) && seeElements(&dfg::Dim::dependsOnBatch)) ||
                             llvm::any_of(op->getOperands(), [&](Value operand) { return get(operand).ofShare; }));
   if (flow.ofShare)
     constant = multiple = false;

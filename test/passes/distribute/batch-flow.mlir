@@ -519,3 +519,27 @@ module @einsum attributes {dist.strategy = #dist.strategy<"">} {
     %crossed = dfg.einsum %x, %y {equation = "bid,ibd->bi"} : (tensor<?x5x4xf32>, tensor<?x5x4xf32>) -> tensor<?x5xf32>
   }
 }
+
+// -----
+
+// Where a size is not known, no shape is; but the rows are those of a share, and who asks how many there are is told that.
+// CHECK-LABEL: @rows_of_unknown_shape
+module @rows_of_unknown_shape attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4x?xf32>
+  dfg.graph {
+    %x = dfg.placeholder : () -> tensor<?x4xf32>
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32>
+    %one = dfg.const dense<1.0> : tensor<1xf32> : tensor<1xf32>
+    %handle = dfg.var_handle @w : !dfg.ref<tensor<4x?xf32>>
+    %w = dfg.read_variable %handle : (!dfg.ref<tensor<4x?xf32>>) -> tensor<4x?xf32>
+    // CHECK: dfg.einsum {{.*}} flow = "sharded(0)"
+    %y = dfg.einsum %x, %w {equation = "bd,dk->bk"} : (tensor<?x4xf32>, tensor<4x?xf32>) -> tensor<?x?xf32>
+    %axis = dfg.const dense<1> : tensor<i32> : tensor<i32>
+    %rows = dfg.max %y, %axis : (tensor<?x?xf32>, tensor<i32>) -> tensor<?xf32>
+    // CHECK: dfg.shape {{.*}} {flow = "replicated * N^1"}
+    %shape = dfg.shape %rows : (tensor<?xf32>) -> tensor<1xi32>
+    // CHECK: dfg.tile {{.*}} {flow = "sharded(0), uniform"}
+    %tile = dfg.tile %one, %shape : (tensor<1xf32>, tensor<1xi32>) -> tensor<?xf32>
+  }
+}
