@@ -103,8 +103,13 @@ Value WorkerGraph::collective(llvm::StringRef kind, Value value, dist::Spec spec
   Type integer = nodes.getBuilder().getI32Type(), element = getElementTypeOrSelf(value.getType());
   auto ranked = llvm::dyn_cast<RankedTensorType>(value.getType());
   SmallVector<NamedAttribute> attributes = {nodes.attribute("T", element), nodes.attribute("out_type", integer)};
-  auto shapeType = RankedTensorType::get({ranked ? ranked.getRank() : ShapedType::kDynamic}, integer);
-  Value shape = nodes.get("Shape", "shape", value, shapeType, attributes);
+  // What is known of the sizes TensorFlow is told: gradients that it wrote for known sizes are nodes that need them.
+  const bool onlyRowsOpen =
+      ranked && ranked.getNumDynamicDims() == 1 && ranked.isDynamicDim(0) && !llvm::is_contained(ranked.getShape(), 0);
+  Value shape;
+  if (!onlyRowsOpen)
+    shape = nodes.get("Shape", "shape", value,
+                      RankedTensorType::get({ranked ? ranked.getRank() : ShapedType::kDynamic}, integer), attributes);
   Value flat = nodes.reshape("flat", value, {-1});
   Value size = nodes.get("Size", "size", flat, RankedTensorType::get({}, integer), attributes);
   Value arrived = issueCollective(kind, flat, spec, kGroupKey + collectives, size);
@@ -114,8 +119,14 @@ Value WorkerGraph::collective(llvm::StringRef kind, Value value, dist::Spec spec
     auto factors = SmallVector<int32_t>(ranked ? ranked.getRank() : 0, 1);
     if (!factors.empty())
       factors.front() = static_cast<int32_t>(workers.size());
-    shape = nodes.binary("Mul", "gathered/shape", shape, nodes.constant("workers", factors));
+    if (shape)
+      shape = nodes.binary("Mul", "gathered/shape", shape, nodes.constant("workers", factors));
     type = getGathered(value.getType());
+  }
+  if (!shape) {
+    SmallVector<int32_t> sizes(ranked.getShape());
+    sizes.front() = -1;
+    shape = nodes.constant("sizes", sizes);
   }
   return nodes.get("Reshape", "shaped", {arrived, shape}, type,
                    {nodes.attribute("T", element), nodes.attribute("Tshape", integer)});

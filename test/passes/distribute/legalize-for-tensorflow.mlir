@@ -47,8 +47,13 @@ dfg.graph attributes {loss = "loss:0", train_op = "train"} {
   // CHECK: %[[NUMBER:.*]] = dfg.opaque "Size"(%[[FLAT]]) {{.*}} loc("all_reduce/3/size")
   // CHECK: %[[GROUP:.*]] = dfg.const dense<6> {{.*}} loc("all_reduce/3/group_key")
   // CHECK: %[[FLATSUM:.*]] = dfg.opaque "CollectiveReduceV2"(%[[FLAT]], %{{[^ ]*}}, %[[GROUP]], %[[NUMBER]]) {{.*}}control = ["all_gather/2/collective_1"]
-  // CHECK: dfg.opaque "Reshape"(%[[FLATSUM]], %[[SHAPE]]) {{.*}} -> tensor<?x4xf32> loc("all_reduce/3/shaped")
-  %rows = dfg.placeholder : () -> tensor<?x4xf32> loc("rows")
-  %all = dist.all_reduce sum bucket 3 group 0 (%rows) variables ["w"] : tensor<?x4xf32> loc("all_reduce/3")
+  // CHECK: dfg.opaque "Reshape"(%[[FLATSUM]], %[[SHAPE]]) {{.*}} -> tensor<?x?xf32> loc("all_reduce/3/shaped")
+  %rows = dfg.placeholder : () -> tensor<?x?xf32> loc("rows")
+  %all = dist.all_reduce sum bucket 3 group 0 (%rows) variables ["w"] : tensor<?x?xf32> loc("all_reduce/3")
+  // Where nothing but their number is open, TensorFlow sees the other sizes.
+  // CHECK: %[[SIZES:.*]] = dfg.const dense<[-1, 4]> : tensor<2xi32> {{.*}} loc("all_reduce/4/sizes")
+  // CHECK: dfg.opaque "Reshape"(%{{[^ ]*}}, %[[SIZES]]) {{.*}} -> tensor<?x4xf32> loc("all_reduce/4/shaped")
+  %wide = dfg.placeholder : () -> tensor<?x4xf32> loc("wide")
+  %sum = dist.all_reduce sum bucket 4 group 0 (%wide) variables ["w"] : tensor<?x4xf32> loc("all_reduce/4")
   dfg.group {control = ["update"]} : () -> () loc("train")
 }
