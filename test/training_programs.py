@@ -965,7 +965,7 @@ def hidden_words(make):
     return loss, tf1.train.AdamOptimizer(0.05).minimize(loss)
 
 
-@program
+@program_of_rows
 def bags_of_words(make):
     """Sparse bags of ids, looked up without a value for empty ones: sums, means and roots, with weights that are trained too."""
     words, lengths = make.words, make.lengths

@@ -203,7 +203,13 @@ LogicalResult RowMasker::unsortedSegment(Operation *op) {
     return refuse(op, "as many segments are asked for");
   if (rows->repeats && !of->areTerms)
     return refuse(op, "distinct rows are not summed up");
-  Value named = keepIndices(g, ids, *at), there = isSum ? keep(g, data, *of, 0) : data;
+  // Among distinct indices, of which -1 is one, each row has a place, also one that is not there: what is added to it
+  // is nothing. So sums by them stay what optimizers make of a gradient's rows.
+  auto distinct = ids.getDefiningOp<dfg::UniqueOp>();
+  const bool hasPlaces = isSum && distinct && ids == distinct->getResult(1) &&
+                         distinct->getOperand(0).getDefiningOp() &&
+                         distinct->getOperand(0).getDefiningOp()->hasAttr(dfg::kPaddingAttr);
+  Value named = hasPlaces ? ids : keepIndices(g, ids, *at), there = isSum ? keep(g, data, *of, 0) : data;
   if (!named || !there)
     return refuse(op, g.getReason());
   op->setOperand(0, there);

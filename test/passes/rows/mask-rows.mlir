@@ -694,3 +694,32 @@ module @part_of_the_size {
     %loss = dfg.mean %values, %first : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// The rows of a gradient that an optimizer adds up by distinct indices: what is not there has an index of its own, -1, and its place among them, to which
+// zeros are added.
+// CHECK-LABEL: @added_by_distinct_indices
+module @added_by_distinct_indices {
+  dfg.variable @table : tensor<8x4xf32>
+  dfg.graph attributes {train_op = "update"} {
+    %id = dfg.placeholder : () -> tensor<?xi32> loc("id")
+    %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %first = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("first")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<8x4xf32>> loc("table")
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    %flat = dfg.squeeze %at {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("flat")
+    %ids = dfg.gather_v2 %id, %flat, %first {batch_dims = 0 : i64} : (tensor<?xi32>, tensor<?xi64>, tensor<i32>) -> tensor<?xi32> loc("ids")
+    %dy = dfg.gather_v2 %x, %flat, %first {batch_dims = 0 : i64} : (tensor<?x4xf32>, tensor<?xi64>, tensor<i32>) -> tensor<?x4xf32> loc("dy")
+    // CHECK: %[[IDS:.*]] = dfg.select_v2 {{.*}} {dfg.padding}
+    // CHECK: %[[DISTINCT:.*]]:2 = dfg.unique %[[IDS]]
+    %distinct:2 = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("distinct")
+    %count = dfg.size %distinct#0 : (tensor<?xi32>) -> tensor<i32> loc("count")
+    // CHECK: %[[DY:.*]] = dfg.select_v2
+    // CHECK: %[[SUM:.*]] = dfg.unsorted_segment_sum %[[DY]], %[[DISTINCT]]#1,
+    %sum = dfg.unsorted_segment_sum %dy, %distinct#1, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("sum")
+    // CHECK: dfg.scatter_sub %{{.*}}, %[[DISTINCT]]#0, %[[SUM]]
+    dfg.scatter_sub %table, %distinct#0, %sum : (!dfg.ref<tensor<8x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update")
+  }
+}
