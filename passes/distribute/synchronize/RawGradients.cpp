@@ -404,10 +404,10 @@ private:
     return gradient ? takeSparse(*gradient, update) : success();
   }
 
-  /// Whether rows meet here what the loss of one batch is computed from (the sum of its weights, which divides them):
-  /// of several batches' rows, each would meet that of all.
+  /// Whether rows meet here what the loss of one batch, or of a replica's own share, is computed from (the sum of its
+  /// weights, which divides them): of several losses' rows, each would meet that of all.
   bool meetsOneLoss(Operation *op) const {
-    return accumulateSteps > 1 && llvm::any_of(op->getOperands(), [&](Value operand) {
+    return (accumulateSteps > 1 || flow.isEstimated()) && llvm::any_of(op->getOperands(), [&](Value operand) {
              return ofForward.contains(operand) && isOfBatch(operand) && !isOfRows(operand);
            });
   }
@@ -474,8 +474,8 @@ private:
     std::optional<int> scale = flow.get(gradient.values).scale;
     if (flow.get(gradient.values).zero || isAlone())
       scale = 0;
-    // Of one replica's batches as of its loss.
-    if (scale != 0 && scale != -1 && accumulateSteps > 1 && policies.replicas == 1)
+    // Of one replica's batches, and of replicas' own shares, as of their losses.
+    if (scale != 0 && scale != -1 && (flow.isEstimated() || (accumulateSteps > 1 && policies.replicas == 1)))
       if ((scale =
                scaleOfLoss == 0 || scaleOfLoss == 1 ? scaleOfLoss : averageBatches(variable, gradient.values, flow)))
         --*scale;

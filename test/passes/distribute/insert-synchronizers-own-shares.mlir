@@ -71,3 +71,29 @@ module @sum_and_more attributes {dist.coupling = "replica", dist.strategy = #dis
     dfg.assign_sub %w, %g : (!dfg.ref<tensor<f32>>, tensor<f32>) -> ()
   }
 }
+
+// -----
+
+// Rows of a table, too: each replica's are divided by what its own loss is, and not by what all replicas have of that.
+// CHECK-LABEL: @rows_of_quotient
+module @rows_of_quotient attributes {dist.coupling = "replica", dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @table : tensor<9xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.graph attributes {train_op = "update", loss = "loss"} {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %x = dfg.placeholder : () -> tensor<?xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %one = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("one")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9xf32>> loc("table")
+    %taken = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9xf32>>, tensor<?xi32>) -> tensor<?xf32> loc("taken")
+    %y = dfg.mul %x, %taken : (tensor<?xf32>, tensor<?xf32>) -> tensor<?xf32> loc("y")
+    %above = dfg.sum %y, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("above")
+    %sum = dfg.sum %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("sum")
+    %below = dfg.add_v2 %sum, %one : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("below")
+    %loss = dfg.real_div %above, %below : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
+    // CHECK: dist.all_gather_slices mean bucket 0 group 0 (
+    // expected-remark @below {{it is the mean of theirs}}
+    %g = dfg.real_div %x, %below : (tensor<?xf32>, tensor<f32>) -> tensor<?xf32>
+    dfg.scatter_sub %table, %ids, %g : (!dfg.ref<tensor<9xf32>>, tensor<?xi32>, tensor<?xf32>) -> () loc("update")
+  }
+}
