@@ -273,6 +273,14 @@ private:
         if (failed(written))
           return failure();
         const bool isKnownLoss = (*written == 0 || *written == 1) && !ofForward.contains(value);
+        // What is known to grow otherwise than the loss does is linear in no gradient of it: a sum of the squares that
+        // an optimizer makes of a table's rows.
+        if (isKnownLoss && isKnown && scale && !at.zero)
+          return value.getDefiningOp()->emitError()
+                 << "the gradient of variable '" << gradient.variable << "' is accumulated over " << accumulateSteps
+                 << " batches, but node '" << dfg::getNodeName(value.getDefiningOp())
+                 << "' adds up over one of them what is no linear function of its gradients; take accumulate_steps=1, "
+                    "or coupling=replica";
         scale = isKnownLoss ? *written : averageBatches(gradient.variable, value, *own);
         if (!scale)
           return value.getDefiningOp()->emitError()
