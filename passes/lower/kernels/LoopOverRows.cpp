@@ -133,7 +133,10 @@ struct LoopOverRows : impl::LoopOverRowsBase<LoopOverRows> {
     if (llvm::range_size(body.getOps<linalg::GenericOp>()) < 2)
       return;
     std::optional<RowForm> form = findForm(ops);
-    if (!form || failed(join(kernel, ops, *form)))
+    // What GPUs group beside (sums of columns, a single row) keeps its loops where the host runs it.
+    if (!form || form->rows < 2 || !llvm::all_of(ops, [&](linalg::LinalgOp op) { return fits(op, *form); }))
+      return;
+    if (failed(join(kernel, ops, *form)))
       return signalPassFailure();
     for (auto whole : llvm::make_early_inc_range(body.getOps<memref::AllocOp>()))
       if (failed(RowBuffer(whole, *form).replace()))
@@ -141,6 +144,22 @@ struct LoopOverRows : impl::LoopOverRowsBase<LoopOverRows> {
   }
 
 private:
+  /// Whether of what only the kernel uses the operation takes, in each of its rows, that row alone.
+  static bool fits(linalg::LinalgOp op, const RowForm &form) {
+    if (llvm::isa<linalg::FillOp>(op))
+      return form.getRowLoops(op).value_or(0) > 0;
+    auto isOwn = [](Value buffer) { return schedule::getReshaped(buffer).getDefiningOp<memref::AllocOp>() != nullptr; };
+    if (!form.getKind(op) || llvm::any_of(op->getOpOperands(), [&](OpOperand &operand) {
+          return isOwn(operand.get()) && !form.isOwnRow(operand);
+        }))
+      return false;
+    return !op->walk([&](memref::LoadOp load) {
+                return isOwn(load.getMemRef()) && !form.isOwnRow(op, load.getMemRef(), load.getIndices())
+                           ? WalkResult::interrupt()
+                           : WalkResult::advance();
+              }).wasInterrupted();
+  }
+
   /// One loop over all rows, in which each operation has the loops within a row.
   static LogicalResult join(drt::KernelOp kernel, ArrayRef<linalg::LinalgOp> ops, const RowForm &form) {
     Location loc = kernel.getLoc();

@@ -85,4 +85,26 @@ module {
     }
     drt.return
   }
+
+  // So do sums of columns beside rows, which are no kernel of this kind: a GPU's that the host runs.
+  // CHECK: drt.kernel @columns
+  // CHECK: linalg.generic
+  // CHECK: linalg.generic
+  // CHECK-NOT: scf.for
+  drt.kernel @columns(%x: memref<32x32xf32>, %y: memref<32xf32>, %z: memref<32xf32>) {
+    %zero = arith.constant 0.0 : f32
+    linalg.fill ins(%zero : f32) outs(%y : memref<32xf32>)
+    linalg.generic {indexing_maps = [#flat, #flatrow], iterator_types = ["parallel", "reduction"]} ins(%x : memref<32x32xf32>) outs(%y : memref<32xf32>) {
+    ^bb0(%a: f32, %out: f32):
+      %s = arith.addf %a, %out : f32
+      linalg.yield %s : f32
+    }
+    linalg.fill ins(%zero : f32) outs(%z : memref<32xf32>)
+    linalg.generic {indexing_maps = [#flat, affine_map<(d0, d1) -> (d1)>], iterator_types = ["reduction", "parallel"]} ins(%x : memref<32x32xf32>) outs(%z : memref<32xf32>) {
+    ^bb0(%a: f32, %out: f32):
+      %s = arith.addf %a, %out : f32
+      linalg.yield %s : f32
+    }
+    drt.return
+  }
 }

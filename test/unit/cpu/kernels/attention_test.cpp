@@ -109,7 +109,7 @@ void check(const drt_attention_desc &d, int64_t cores, bool masked, Random &rand
   const AttentionInputs inputs = {query.data(), key.data(), value.data(), bias.empty() ? nullptr : bias.data()};
   CHECK(attentionParts(d).count == d.batch * d.heads);
   for (int64_t core = 0; core < cores; ++core) {
-    PrimitiveCache cache(1);
+    PrimitiveCache cache(2); // an attention and its gradient
     const Range heads = rangeOf(d.batch * d.heads, cores, core, 1);
     for (int call = 0; call < 2 && !heads.empty(); ++call) {
       attention(cache, 0, d, heads, inputs, output.data(), statistics.data());
