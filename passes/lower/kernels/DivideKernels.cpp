@@ -39,8 +39,8 @@ public:
 
   /// Divides the kernel, if it can be.
   LogicalResult divide() {
-    if (auto rows = llvm::to_vector(kernel.getBody().front().getOps<scf::ForOp>()); rows.size() == 1)
-      return divideRows(rows.front());
+    if (scf::ForOp rows = findOnlyLoop())
+      return divideRows(rows);
     for (Operation &op : kernel.getBody().front()) {
       if (auto linalgOp = llvm::dyn_cast<linalg::LinalgOp>(op))
         operations.push_back(linalgOp);
@@ -58,7 +58,13 @@ public:
   }
 
 private:
-  /// What `drt-loop-over-rows` made.
+  /// The loop that is all that a kernel does: `drt-loop-over-rows` alone makes such.
+  scf::ForOp findOnlyLoop() {
+    auto working =
+        llvm::make_filter_range(kernel.getBody().front(), [](Operation &op) { return op.getNumRegions() > 0; });
+    return llvm::hasSingleElement(working) ? llvm::dyn_cast<scf::ForOp>(*working.begin()) : scf::ForOp();
+  }
+
   LogicalResult divideRows(scf::ForOp rows) {
     const std::optional<llvm::APInt> extent = rows.getStaticTripCount();
     if (!extent || extent->getSExtValue() < 2)

@@ -84,19 +84,6 @@ bool hasStaticShape(Value value) {
   return type && type.hasStaticShape();
 }
 
-/// The rows that an operation alone would have.
-std::optional<RowForm> getOwnForm(linalg::GenericOp op) {
-  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
-  if (sizes.empty())
-    return std::nullopt;
-  unsigned rowLoops = sizes.size() - std::max<unsigned>(op.getNumReductionLoops(), 1);
-  RowForm form{computeProduct(ArrayRef(sizes).take_front(rowLoops)),
-               computeProduct(ArrayRef(sizes).drop_front(rowLoops))};
-  if (form.rows < 1 || form.columns < 2)
-    return std::nullopt;
-  return form;
-}
-
 bool fits(linalg::GenericOp op, const RowGroup &group) {
   std::optional<RowForm::Kind> kind = group.form.getKind(op);
   if (!kind || (*kind == RowForm::Kind::Reduction && !Reduction::match(op)))
@@ -134,7 +121,7 @@ public:
         groupOf[op] = maker;
         return;
       }
-    std::optional<RowForm> form = getOwnForm(op);
+    std::optional<RowForm> form = RowForm::of(op);
     RowGroup own{form.value_or(RowForm{1, 1}), {}};
     if (form && form->rows >= minRows && fits(op, own)) {
       own.ops.push_back(op);

@@ -28,14 +28,18 @@ using schedule::RowForm;
 
 /// The rows of the first reduction along rows are those of all.
 std::optional<RowForm> findForm(ArrayRef<linalg::LinalgOp> ops) {
-  for (linalg::LinalgOp op : ops)
-    if (schedule::reducesRows(op)) {
-      SmallVector<int64_t> sizes = op.getStaticLoopRanges();
-      const unsigned rowLoops = op.getNumParallelLoops();
-      return RowForm{computeProduct(ArrayRef(sizes).take_front(rowLoops)),
-                     computeProduct(ArrayRef(sizes).drop_front(rowLoops))};
-    }
-  return std::nullopt;
+  const auto *first = llvm::find_if(ops, schedule::reducesRows);
+  return first == ops.end() ? std::nullopt : RowForm::of(*first);
+}
+
+/// Whether nothing is in a kernel but operations on whole buffers: what else is there, as the loops of `dfg.while`, has
+/// a place among them.
+bool hasOnlyOperations(Block &body) {
+  return llvm::all_of(body.without_terminator(), [](Operation &op) {
+    return llvm::isa<linalg::LinalgOp, memref::AllocOp, memref::ExpandShapeOp, memref::CollapseShapeOp,
+                     memref::GetGlobalOp>(op) ||
+           op.hasTrait<OpTrait::ConstantLike>();
+  });
 }
 
 /// The number `index` as counters of loops, the first of which is the outermost.
@@ -130,7 +134,7 @@ struct LoopOverRows : impl::LoopOverRowsBase<LoopOverRows> {
       return;
     Block &body = kernel.getBody().front();
     SmallVector<linalg::LinalgOp> ops(body.getOps<linalg::LinalgOp>());
-    if (llvm::range_size(body.getOps<linalg::GenericOp>()) < 2)
+    if (llvm::range_size(body.getOps<linalg::GenericOp>()) < 2 || !hasOnlyOperations(body))
       return;
     std::optional<RowForm> form = findForm(ops);
     // What GPUs group beside (sums of columns, a single row) keeps its loops where the host runs it.

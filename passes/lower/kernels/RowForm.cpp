@@ -32,6 +32,18 @@ bool reducesRows(linalg::LinalgOp op) {
   return op.getNumReductionLoops() > 0;
 }
 
+std::optional<RowForm> RowForm::of(linalg::LinalgOp op) {
+  SmallVector<int64_t> sizes = op.getStaticLoopRanges();
+  if (sizes.empty())
+    return std::nullopt;
+  unsigned rowLoops = sizes.size() - std::max<unsigned>(op.getNumReductionLoops(), 1);
+  RowForm form{computeProduct(ArrayRef(sizes).take_front(rowLoops)),
+               computeProduct(ArrayRef(sizes).drop_front(rowLoops))};
+  if (form.rows < 1 || form.columns < 2)
+    return std::nullopt;
+  return form;
+}
+
 bool RowForm::isPerRow(Value value) const {
   return columns != 1 && cast<ShapedType>(value.getType()).getNumElements() == rows;
 }

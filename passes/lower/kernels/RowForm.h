@@ -21,6 +21,10 @@ struct RowForm {
   /// A row is `columns` elements that lie side by side.
   int64_t rows, columns;
 
+  /// The rows that an operation alone has: all of its loops but those that are reduced, or but the last one. None where
+  /// they have less than two columns.
+  static std::optional<RowForm> of(mlir::linalg::LinalgOp op);
+
   /// Elements from elements; a value a row from its elements; a value a row from values of the row.
   enum class Kind { Map, Reduction, PerRow };
 

@@ -107,4 +107,33 @@ module {
     }
     drt.return
   }
+
+  // Beside a loop, as that of dfg.while, operations stay where they are.
+  // CORES: drt.kernel @beside_a_loop
+  // CORES-NOT: divided
+  // CHECK: drt.kernel @beside_a_loop
+  // CHECK: linalg.generic
+  // CHECK: scf.for
+  // CHECK: linalg.generic
+  // CHECK: drt.return
+  drt.kernel @beside_a_loop(%x: memref<32x32xf32>, %y: memref<32xf32>, %z: memref<32x32xf32>) {
+    %zero = arith.constant 0.0 : f32
+    %first = arith.constant 0 : index
+    %one = arith.constant 1 : index
+    %end = arith.constant 32 : index
+    linalg.generic {indexing_maps = [#flat, #flat], iterator_types = ["parallel", "parallel"]} ins(%x : memref<32x32xf32>) outs(%z : memref<32x32xf32>) {
+    ^bb0(%a: f32, %out: f32):
+      %s = arith.addf %a, %a : f32
+      linalg.yield %s : f32
+    }
+    scf.for %i = %first to %end step %one {
+      memref.store %zero, %z[%i, %i] : memref<32x32xf32>
+    }
+    linalg.generic {indexing_maps = [#flat, #flatrow], iterator_types = ["parallel", "reduction"]} ins(%z : memref<32x32xf32>) outs(%y : memref<32xf32>) {
+    ^bb0(%a: f32, %out: f32):
+      %s = arith.addf %a, %out : f32
+      linalg.yield %s : f32
+    }
+    drt.return
+  }
 }
