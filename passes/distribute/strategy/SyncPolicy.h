@@ -60,6 +60,9 @@ public:
   /// Whether a replica's step waits for the servers' updates, and how far ahead it may be; whether some do not wait at
   /// all.
   bool hasSync = false, hasAsync = false;
+  /// Whether servers in the replicas' process serve on their own: a replica has nothing that its updates leave when it
+  /// pushes its gradients.
+  bool serves = false;
   /// Whether replicas update a share of a variable each, or a worker updates some alone.
   bool hasShares = false, hasOwners = false;
   int64_t staleness = 0;

@@ -36,19 +36,18 @@ struct DistInsertSynchronizers : public impl::DistInsertSynchronizersBase<DistIn
     if (failed(policies) || failed(applied))
       return signalPassFailure();
     policies->formBuckets(getOperation(), *applied, static_cast<int64_t>(bucketMb) << 20, eachApart);
-    serves = getServing(getOperation(), *applied).has_value();
+    // What these do is parted from all-reduces later (dist-serve-updates).
+    policies->serves = getServing(getOperation(), *applied).has_value();
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
       if (failed(synchronize(graph, *policies)))
         return signalPassFailure();
   }
 
 private:
-  /// What servers in the replicas' process do on their own is parted from all-reduces later (dist-serve-updates).
-  bool serves = false;
-
   LogicalResult synchronize(dfg::GraphOp graph, const SyncPolicies &policies) {
     // One replica's gradients are the whole batch's, where it also has all variables and updates at each batch.
-    if (policies.replicas == 1 && !policies.hasSync && !policies.hasAsync && !serves && policies.accumulateSteps == 1)
+    if (policies.replicas == 1 && !policies.hasSync && !policies.hasAsync && !policies.serves &&
+        policies.accumulateSteps == 1)
       return policies.averagesDecay > 0 ? addVariableAverages(graph, policies, strategies::StepNodes(graph))
                                         : success();
     const FailureOr<BatchFlow> &flow = getChildAnalysis<BatchFlowAnalysis>(graph).flow;
@@ -107,9 +106,9 @@ private:
     if ((policies.hasSync || policies.hasAsync) &&
         failed(finishServers(graph, policies, step, synchronizer.getConsumers(), placement)))
       return failure();
-    if (policies.replicas > 1 && !serves && (policies.hasShares || policies.hasOwners))
+    if (policies.replicas > 1 && !policies.serves && (policies.hasShares || policies.hasOwners))
       shardUpdates(graph, policies, step);
-    if (policies.replicas > 1 && !serves && policies.hasOwners)
+    if (policies.replicas > 1 && !policies.serves && policies.hasOwners)
       sendRowsToOwners(graph);
     if (policies.averagesDecay > 0 && failed(addVariableAverages(graph, policies, step)))
       return failure();

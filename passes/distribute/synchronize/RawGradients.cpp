@@ -53,10 +53,11 @@ public:
       (policies.hasEntry(variable) ? entries : others).push_back(&op);
     }
     // Before the walk: it ends at their rows, whichever update it comes from.
-    for (Operation *op : found.updates)
+    const SmallVector<Operation *> entriesFirst = llvm::to_vector(llvm::concat<Operation *>(entries, others));
+    for (Operation *op : entriesFirst)
       if (failed(findSparse(llvm::cast<dfg::UpdateInterface>(op))))
         return failure();
-    if (failed(findAddedGradients()))
+    if (failed(findAddedGradients(entriesFirst)))
       return failure();
     findGradients();
     for (ArrayRef<Operation *> updates : {ArrayRef(entries), ArrayRef(others)}) {
@@ -408,7 +409,7 @@ private:
     }
     // What is dense on the way, or the same everywhere, is found by the walk.
     std::optional<SparseGradient> gradient =
-        findSparseGradient(update, flow, joinsRows(), [&](Operation *op) { return meetsOneLoss(op); });
+        findSparseGradient(update, flow, /*throughFunctions=*/true, [&](Operation *op) { return meetsOneLoss(op); });
     return gradient ? takeSparse(*gradient, update) : success();
   }
 
@@ -420,16 +421,10 @@ private:
            });
   }
 
-  /// Whether what is a function of several rows is made whole by joining rows: collectives where it is computed
-  /// (dist-couple-replicas) do it otherwise.
-  bool joinsRows() const { return flow.isEstimated() || policies.replicas == 1; }
-
   /// Rows that an optimizer adds up itself, of distinct numbers or of all of a table's, and goes on with: each replica
   /// has rows of its own, of which no sum or mean is anything. What is no function of rows (a sum that is linear in
   /// them) is found by the walk.
-  LogicalResult findAddedGradients() {
-    if (!joinsRows())
-      return success();
+  LogicalResult findAddedGradients(ArrayRef<Operation *> updates) {
     // Nearest first, and what a single number (a norm over several tables' rows) is made of last: rows are those of the
     // table that is updated by them.
     llvm::MapVector<Operation *, Operation *> updateOf;
@@ -446,7 +441,7 @@ private:
           updateOf.insert({def, update});
       }
     };
-    for (Operation *update : found.updates)
+    for (Operation *update : updates)
       if (const SyncPolicy &policy = policies.get(getUpdatedVariable(update)); !policy.async || servesItself(policy))
         updateOf.insert({update, update});
     for (size_t at = 0, number = 0; at < updateOf.size() || number < ofNumbers.size();) {
@@ -640,8 +635,9 @@ private:
     case Flow::Partial:
       if (at.zero)
         return success();
-      // Of several batches' rows: the sum of one batch's squares is no part of that of all.
-      if (accumulateSteps > 1 && isOfSparseRows(item.value)) {
+      // Of several batches' rows: the sum of one batch's squares is no part of that of all. Servers that serve on their
+      // own are given the rows, whatever an optimizer makes of them beside its state.
+      if ((accumulateSteps > 1 || policies.serves) && isOfSparseRows(item.value)) {
         walkThrough(item.value.getDefiningOp(), item.update);
         return success();
       }
@@ -854,11 +850,12 @@ private:
   /// Moves reductions towards the loss, over nodes that are linear in partial values, until
   /// - no reduced value is made of another one: a gradient and a linear function of it are one reduction, and what is
   ///   reduced in place has no other reader;
-  /// - none that is accumulated over several batches is computed behind an update, which runs at the last of them.
+  /// - none that is accumulated over several batches is computed behind an update, which runs at the last of them, and
+  ///   none of those that servers which serve on their own are given.
   LogicalResult moveForward() {
-    bool accumulates = accumulateSteps > 1;
+    const bool accumulates = accumulateSteps > 1;
     llvm::DenseSet<Operation *> behind;
-    if (accumulates)
+    if (accumulates || policies.serves)
       behind = findBehindUpdates(graph, step).byState;
     for (bool moved = true; moved;) {
       moved = false;

@@ -50,7 +50,7 @@ private:
       if (policies.get(getUpdatedVariable(update)).async)
         gradient = {op.getOperand(update.getIndicesOperand()), op.getOperand(update.getGradientOperand()), {}};
       else
-        gradient = findSparseGradient(update, flow);
+        gradient = findSparseGradient(update, flow, /*throughFunctions=*/true);
       if (gradient && indicesOf.insert({gradient->values, gradient->indices}).first->second != gradient->indices)
         shared.push_back({update, *gradient});
     }

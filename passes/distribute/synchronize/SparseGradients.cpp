@@ -51,28 +51,60 @@ SmallVector<Value> getElementwiseRows(Operation *op, const BatchFlow &flow) {
   return rows;
 }
 
-/// The value whose rows op's are made of, one step nearer to backward; null where op makes them itself.
-Value getRows(Operation *op, const BatchFlow &flow) {
+bool isRows(const Flow &at) { return at.isSharded(0); }
+
+/// Whether a value has a row for each of `indices` that follows from the index alone: rows of a table that is the same
+/// in every replica (a slot of the optimizer's), and what each of them becomes by itself. `made`: by which nodes.
+bool isOfIndex(Value value, Value indices, const BatchFlow &flow, SmallVectorImpl<Operation *> &made, int depth = 16) {
+  const Flow &at = flow.get(value);
+  Operation *op = value.getDefiningOp();
+  if (value == indices || (at.kind == Flow::Replicated && (at.zero || at.scale == 0)))
+    return true;
+  if (!op || depth == 0 || !isRows(at))
+    return false;
+  made.push_back(op);
+  auto isToo = [&](Value operand) { return isOfIndex(operand, indices, flow, made, depth - 1); };
+  if (llvm::isa<dfg::GatherV2Op, dfg::GatherOp>(op)) {
+    const Flow &table = flow.get(op->getOperand(0));
+    return table.kind == Flow::Replicated && (table.zero || table.scale == 0) && isToo(op->getOperand(1));
+  }
+  return llvm::isa<dfg::ScalarInterface>(op) && llvm::all_of(op->getOperands(), isToo);
+}
+
+/// The value whose rows op's are made of, one step nearer to backward; null where op makes them itself. `indices`: of
+/// the sparse gradient, null where they are looked for; `path`: gets what op makes of them alone.
+Value getRows(Operation *op, const BatchFlow &flow, Value indices, SmallVectorImpl<Operation *> &path) {
   if (!op)
     return {};
   if (isUnique(op) || llvm::isa<dfg::UnsortedSegmentSumOp, dfg::GatherV2Op, dfg::GatherOp, dfg::DynamicPartitionOp>(op))
     return op->getOperand(0);
-  if (llvm::isa<dfg::ScalarInterface>(op))
-    if (SmallVector<Value> rows = getElementwiseRows(op, flow);
-        rows.size() == 1 && (isIndices(rows.front()) || isLinearIn(op, rows.front())))
-      return rows.front();
-  return {};
+  if (!llvm::isa<dfg::ScalarInterface>(op))
+    return {};
+  SmallVector<Value> rows = getElementwiseRows(op, flow);
+  SmallVector<Operation *> ofIndex;
+  if (indices && rows.size() > 1)
+    llvm::erase_if(rows, [&](Value operand) {
+      SmallVector<Operation *> made;
+      const bool isOf = isOfIndex(operand, indices, flow, made);
+      if (isOf)
+        ofIndex.append(made);
+      return isOf;
+    });
+  if (rows.size() != 1 || (!isIndices(rows.front()) && !isLinearIn(op, rows.front())))
+    return {};
+  path.append(ofIndex);
+  return rows.front();
 }
 
-bool isRows(const Flow &at) { return at.isSharded(0); }
-
-Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path, EndsAt endsAt) {
+/// `indices`: those of the gradient whose rows `value` is; null where it is the indices.
+Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path, EndsAt endsAt, Value indices = {}) {
   while (true) {
     const Flow &at = flow.get(value);
     Operation *op = value.getDefiningOp();
     if (at.kind == Flow::Replicated || at.kind == Flow::Partial)
       return {};
-    Value next = getRows(op, flow);
+    SmallVector<Operation *> ofIndex;
+    Value next = getRows(op, flow, indices, ofIndex);
     // A shard's rows are chosen among all.
     if (auto own = llvm::dyn_cast_or_null<dist::OwnRowsOp>(op))
       next = value == own.getOwnIndices() ? own.getIndices() : own.getValues();
@@ -91,6 +123,7 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
     if (!next)
       return isRows(at) ? value : Value();
     path.push_back(op);
+    path.append(ofIndex);
     value = next;
   }
 }
@@ -99,8 +132,8 @@ Value walk(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &pat
 /// the batch's size, a gradient that is clipped) over what each of them is computed from, by itself, to rows of which
 /// one does.
 Value walkToGradient(Value value, const BatchFlow &flow, SmallVectorImpl<Operation *> &path, EndsAt endsAt,
-                     int depth = 8) {
-  Value last = walk(value, flow, path, endsAt);
+                     Value indices, int depth = 8) {
+  Value last = walk(value, flow, path, endsAt, indices);
   if (!last || depth == 0)
     return last;
   const Flow &at = flow.get(last);
@@ -111,7 +144,7 @@ Value walkToGradient(Value value, const BatchFlow &flow, SmallVectorImpl<Operati
   Value gradient;
   SmallVector<Operation *> further = {op};
   for (Value rows : getElementwiseRows(op, flow)) {
-    Value found = walkToGradient(rows, flow, further, endsAt, depth - 1);
+    Value found = walkToGradient(rows, flow, further, endsAt, indices, depth - 1);
     if (!found || (gradient && found != gradient))
       return last;
     gradient = found;
@@ -239,9 +272,11 @@ std::optional<SparseGradient> findSparseGradient(dfg::UpdateInterface update, co
   SparseGradient found;
   found.indices = walk(update->getOperand(update.getIndicesOperand()), flow, found.path, endsAt);
   Value gradient = update->getOperand(update.getGradientOperand());
-  found.values =
-      throughFunctions ? walkToGradient(gradient, flow, found.path, endsAt) : walk(gradient, flow, found.path, endsAt);
-  if (!found.indices || !found.values)
+  if (!found.indices)
+    return std::nullopt;
+  found.values = throughFunctions ? walkToGradient(gradient, flow, found.path, endsAt, found.indices)
+                                  : walk(gradient, flow, found.path, endsAt, found.indices);
+  if (!found.values)
     return std::nullopt;
   return found;
 }
@@ -251,8 +286,10 @@ std::optional<SparseGradient> findAddedRows(Operation *op, const BatchFlow &flow
     return std::nullopt;
   SparseGradient found;
   found.indices = walk(op->getOperand(1), flow, found.path, endsAt);
-  found.values = walkToGradient(op->getOperand(0), flow, found.path, endsAt);
-  if (!found.indices || !found.values)
+  if (!found.indices)
+    return std::nullopt;
+  found.values = walkToGradient(op->getOperand(0), flow, found.path, endsAt, found.indices);
+  if (!found.values)
     return std::nullopt;
   found.path.push_back(op);
   return found;
