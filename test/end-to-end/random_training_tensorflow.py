@@ -41,6 +41,8 @@ SERVERS = ("PS", "PSLoadBalancing", "PartitionedPS", "UnevenPartitionedPS", "Par
            "PSLoadBalancing:accumulate_steps=2", "PartitionedPS:variable_averages=0.9")
 # Servers that serve on their own: of one replica they make what a device makes.
 SERVED = ("PS:sync=false", "PSLoadBalancing:sync=false", "PartitionedPS:sync=false", "PS:replicas_to_aggregate=1", "PS:staleness=2")
+# And where an update takes a gradient of each.
+SERVED_TOGETHER = ("PS:replicas_to_aggregate={}", "PSLoadBalancing:replicas_to_aggregate={}", "PartitionedPS:replicas_to_aggregate={}")
 DEVICE_STRATEGIES = (*STRATEGIES, "Parallax", "PSLoadBalancing", "PartitionedPS", "PSLoadBalancing:variable_averages=0.9")
 
 
@@ -141,6 +143,8 @@ class Case:
                 strategy, flags = rng.choice(SERVERS), flags + rng.choice([[], ["--ps", str(rng.randint(1, 3))]])
             if rng.random() < 0.1:
                 strategy, flags, replicas = rng.choice(SERVED), rng.choice([[], ["--ps", "2"]]), 1
+            elif rng.random() < 0.1:
+                strategy = rng.choice(SERVED_TOGETHER)
             elif rng.random() < 0.25:
                 flags = flags + ["--cores-per-replica", str(rng.randint(2, 3))]
         if self.facts.get("whole_batches"):  # those of parts of a batch are other numbers
@@ -148,6 +152,7 @@ class Case:
         parts = 2 if "accumulate_steps" in strategy else 1
         if self.facts["batch"] % (replicas * parts):
             replicas = 2
+        strategy = strategy.format(replicas)
         return {"kind": kind, "strategy": strategy, "replicas": replicas, "flags": flags}
 
     def compile(self, configuration, out, *more):
