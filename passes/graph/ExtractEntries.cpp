@@ -42,10 +42,10 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
 
     std::string trainTarget = getEndpoint(trainOp, graph.getTrainOp()),
                 initTarget = getEndpoint(initOp, graph.getInitOp());
-    std::string lossName = getEndpoint(loss, graph.getLoss());
+    lossName = getEndpoint(loss, graph.getLoss());
     SmallVector<std::string> outputs;
     auto add = [&](StringRef name) {
-      std::string tensor = name.contains(':') ? name.str() : name.str() + ":0";
+      std::string tensor = getTensor(name);
       if (!llvm::is_contained(outputs, tensor))
         outputs.push_back(tensor);
     };
@@ -65,9 +65,12 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     if (!initTarget.empty())
       entries.push_back({"init", initTarget, {}});
     if (!trainTarget.empty()) {
+      SmallVector<std::string> ofUpdate;
+      if (isServed() && failed(giveToServers(ofStep, outputs, ofUpdate)))
+        return signalPassFailure();
       entries.push_back({"step", trainTarget, ofStep});
       if (isServed())
-        entries.push_back({"update", trainTarget, {}});
+        entries.push_back({"update", trainTarget, ofUpdate});
       if (!graph.getBody().front().getOps<dist::AccumulateOp>().empty())
         entries.push_back({"accumulate", trainTarget, ofStep});
     }
@@ -127,6 +130,35 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     return kept;
   }
 
+  /// Numbers that are computed of what servers have made of all gradients (a norm of them) are given by the update,
+  /// once for all replicas; evaluation makes no gradients that servers would take.
+  LogicalResult giveToServers(SmallVector<std::string> &ofStep, SmallVector<std::string> &ofEvaluation,
+                              SmallVector<std::string> &ofUpdate) {
+    for (const std::string &output : ofStep) {
+      Value tensor = endpoints->findTensor(output);
+      FailureOr<DenseSet<Operation *>> needed = failure();
+      if (tensor)
+        needed = endpoints->collect({tensor.getDefiningOp()});
+      if (failed(needed))
+        return failure();
+      auto type = llvm::dyn_cast<RankedTensorType>(tensor.getType());
+      const bool isNumber = type && type.hasStaticShape() && type.getNumElements() == 1;
+      if (isNumber && llvm::any_of(*needed, isServers))
+        ofUpdate.push_back(output);
+    }
+    // The loss is what each replica says of its step.
+    llvm::erase(ofUpdate, getTensor(lossName));
+    for (const std::string &output : ofUpdate) {
+      llvm::erase(ofStep, output);
+      if (llvm::is_contained(ofEvaluation, output))
+        emitWarning(endpoints->findTensor(output).getLoc())
+            << "'" << output << "' is what servers make of an update's gradients; --eval, which makes none, does not "
+            << "give it";
+      llvm::erase(ofEvaluation, output);
+    }
+    return success();
+  }
+
   /// What the graph's scalar summaries say of a step, behind its other fetches. What has no code is no reason not to
   /// train: it is left out, with a warning.
   LogicalResult addSummaries(SmallVector<std::string> &outputs) {
@@ -156,6 +188,9 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
       getOperation()->setAttr(dfg::kSummariesAttr, kept.getDictionary(&getContext()));
     return success();
   }
+
+  /// "NODE:OUTPUT" of a name that may be without its output.
+  static std::string getTensor(StringRef name) { return name.contains(':') ? name.str() : name.str() + ":0"; }
 
   static std::string getEndpoint(const std::string &option, std::optional<StringRef> declared) {
     return option.empty() ? declared.value_or("").str() : option;
@@ -299,7 +334,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     SmallVector<Type> types;
     SmallVector<StringRef> joins;
     for (auto [result, name] : llvm::zip(results, fetched)) {
-      joins.push_back(getJoin(name, result.getType()));
+      joins.push_back(isServed() && entry.name == "update" ? "first" : getJoin(name, result.getType()));
       returned.push_back(mapping.lookup(result));
       types.push_back(result.getType());
     }
@@ -366,6 +401,7 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
 
   dfg::GraphOp graph;
   EndpointNodes *endpoints = nullptr;
+  std::string lossName; // "" where there is none
   DenseSet<Operation *> behindUpdates;
 };
 

@@ -22,6 +22,12 @@ int64_t elementsOf(const drt_type &type) {
   return count;
 }
 
+const drt_entry *findEntry(CpuTask &task, const char *name) {
+  if (const drt_entry *entry = task.findEntry(name))
+    return entry;
+  throw Error(std::string("the program has servers, but no entry '") + name + "'", 70);
+}
+
 /// What a report of several gradients says for all: their mean, of floats of the C++ language's; else the first one's.
 void average(int32_t dtype, const std::vector<std::vector<char>> &reports, int64_t offset, char *out) {
   double sum = 0;
@@ -53,17 +59,24 @@ void average(int32_t dtype, const std::vector<std::vector<char>> &reports, int64
 
 } // namespace
 
-ServedReplicas::ServedReplicas(CpuTask &task)
-    : task_(task), step_(task.findEntry("step")), update_(task.findEntry("update")) {
-  if (!step_ || !update_)
-    throw Error("the program has servers, but no entries 'step' and 'update'", 70);
-  for (int32_t i = 0; i < step_->num_fetches; ++i) {
-    const drt_type &type = step_->fetches[i].type;
-    const bool isNumber = elementsOf(type) == 1;
-    reportOffsets_.push_back(isNumber ? reportBytes_ : -1);
-    reportBytes_ += isNumber ? 8 : 0;
+ServedReplicas::Report::Report(const drt_entry &entry) {
+  for (int32_t i = 0; i < entry.num_fetches; ++i) {
+    const bool isNumber = elementsOf(entry.fetches[i].type) == 1;
+    offsets.push_back(isNumber ? bytes : -1);
+    bytes += isNumber ? 8 : 0;
   }
 }
+
+void ServedReplicas::Report::read(const drt_entry &entry, const char *arena, char *report) const {
+  for (int32_t i = 0; i < entry.num_fetches; ++i)
+    if (const int64_t offset = offsets[static_cast<size_t>(i)]; offset >= 0)
+      std::memcpy(report + offset, arena + entry.fetches[i].arena_offset,
+                  static_cast<size_t>(dtypeSize(entry.fetches[i].type.dtype)));
+}
+
+ServedReplicas::ServedReplicas(CpuTask &task)
+    : task_(task), step_(findEntry(task, "step")), update_(findEntry(task, "update")), report_(*step_),
+      updateReport_(*update_) {}
 
 ServedReplicas::~ServedReplicas() {
   stop();
@@ -141,7 +154,8 @@ ServedSizes ServedReplicas::sizes() const {
   sizes.servers = task_.program().servers;
   for (int32_t i = 0; i < sizes.servers->num_pulled; ++i)
     sizes.variables.push_back(task_.program().variables[sizes.servers->pulled[i]].bytes);
-  sizes.reportBytes = reportBytes_;
+  sizes.reportBytes = report_.bytes;
+  sizes.updateReportBytes = updateReport_.bytes;
   return sizes;
 }
 
@@ -163,7 +177,8 @@ void ServedReplicas::serveHere(std::vector<std::unique_ptr<Channel>> channels, c
   server.listeners = static_cast<int32_t>(std::max<size_t>(counts.size(), 1));
   for (size_t i = 0; i < sizes_.variables.size(); ++i)
     server.variables.push_back({task_.variable(static_cast<int32_t>(sizes_.servers->pulled[i])), sizes_.variables[i]});
-  server.reportBytes = reportBytes_;
+  server.reportBytes = report_.bytes;
+  server.updateReportBytes = updateReport_.bytes;
   server.update = [this] { return update(); };
   server.watch = this;
   server.spins = task_.spins();
@@ -245,6 +260,11 @@ bool ServedReplicas::update() {
   const bool good =
       feed(server, task_.config().localReplicas, updates_ - firstStep_) && task_.runEntry(server, *update_);
   ++updates_;
+  if (good && updateReport_.bytes > 0) {
+    std::vector<char> report(static_cast<size_t>(updateReport_.bytes));
+    updateReport_.read(*update_, server.arena, report.data());
+    local_->say(report.data());
+  }
   if (!uses_.empty())
     updatingNs += nowNs() - begin;
   return good;
@@ -260,22 +280,28 @@ bool ServedReplicas::waitForUpdate() {
   if (!guarded([&] { return server_->waitForUpdate(reports); }))
     return false;
   --outstanding_;
+  if (updateReport_.bytes > 0) {
+    updateReported_ = std::move(reports.back());
+    reports.pop_back();
+  }
   const auto replicas = static_cast<size_t>(task_.config().localReplicas);
   if (static_cast<int32_t>(reports.size()) == task_.config().numReplicas) {
     const auto own = reports.begin() + firstReplica();
     reported_.assign(own, own + static_cast<std::ptrdiff_t>(replicas));
     return true;
   }
-  std::vector<char> all(static_cast<size_t>(reportBytes_));
+  std::vector<char> all(static_cast<size_t>(report_.bytes));
   for (int32_t i = 0; i < step_->num_fetches; ++i)
-    if (const int64_t offset = reportOffsets_[static_cast<size_t>(i)]; offset >= 0)
+    if (const int64_t offset = report_.offsets[static_cast<size_t>(i)]; offset >= 0)
       average(step_->fetches[i].type.dtype, reports, offset, all.data() + offset);
   reported_.assign(replicas, all);
   return true;
 }
 
 const void *ServedReplicas::fetched(int32_t replica, const drt_fetch &fetch) const {
-  return reported_[static_cast<size_t>(replica)].data() + reportOffsets_[static_cast<size_t>(&fetch - step_->fetches)];
+  if (isOf(*update_, fetch))
+    return updateReported_.data() + updateReport_.offsets[static_cast<size_t>(&fetch - update_->fetches)];
+  return reported_[static_cast<size_t>(replica)].data() + report_.offsets[static_cast<size_t>(&fetch - step_->fetches)];
 }
 
 GradientCounts ServedReplicas::counts() const { return server_ ? server_->counts() : GradientCounts(); }
@@ -344,11 +370,8 @@ bool ServedReplicas::pull(Replica &replica, void *const *values) {
 }
 
 bool ServedReplicas::push(Replica &replica, void *const *gradients) {
-  std::vector<char> report(static_cast<size_t>(reportBytes_));
-  for (int32_t i = 0; i < step_->num_fetches; ++i)
-    if (const int64_t offset = reportOffsets_[static_cast<size_t>(i)]; offset >= 0)
-      std::memcpy(report.data() + offset, replica.arena + step_->fetches[i].arena_offset,
-                  static_cast<size_t>(dtypeSize(step_->fetches[i].type.dtype)));
+  std::vector<char> report(static_cast<size_t>(report_.bytes));
+  report_.read(*step_, replica.arena, report.data());
   return waitFor(replica, "an update", [&] {
     if (remote_)
       return accounted(replica, &ServedUse::transferNs,

@@ -36,9 +36,7 @@ public:
   void start(TaskRuntime::FeedReplica feed, int64_t firstStep);
 
   const drt_entry &step() const { return *step_; }
-  bool hasFetch(const drt_fetch &fetch) const {
-    return &fetch >= step_->fetches && &fetch < step_->fetches + step_->num_fetches;
-  }
+  bool hasFetch(const drt_fetch &fetch) const { return isOf(*step_, fetch) || isOf(*update_, fetch); }
 
   void allowUpdate();
   /// Updates that were allowed, and not waited for.
@@ -71,6 +69,18 @@ public:
   void take(void *const *results) { local_->take(results); }
 
 private:
+  /// Where the numbers that an entry gives are in a report: the offset of each fetch, -1 for what is not reported.
+  struct Report {
+    explicit Report(const drt_entry &entry);
+    void read(const drt_entry &entry, const char *arena, char *report) const;
+
+    std::vector<int64_t> offsets;
+    int64_t bytes = 0;
+  };
+
+  static bool isOf(const drt_entry &entry, const drt_fetch &fetch) {
+    return &fetch >= entry.fetches && &fetch < entry.fetches + entry.num_fetches;
+  }
   bool isServer() const;
   int32_t firstReplica() const;
   void makeArenas();
@@ -91,8 +101,7 @@ private:
 
   CpuTask &task_;
   const drt_entry *const step_, *const update_;
-  std::vector<int64_t> reportOffsets_; // of each fetch of the step; -1: not reported
-  int64_t reportBytes_ = 0;
+  const Report report_, updateReport_;
   TaskRuntime::FeedReplica feed_;
   int64_t firstStep_ = 0, updates_ = 0;
 
@@ -113,6 +122,7 @@ private:
 
   int64_t outstanding_ = 0;
   std::vector<std::vector<char>> reported_; // of each replica
+  std::vector<char> updateReported_;
 };
 
 } // namespace drt

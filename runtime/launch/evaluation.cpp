@@ -87,6 +87,10 @@ std::string compiledIn(const drt_entry &entry) {
 const drt_fetch &getFetch(TaskRuntime &task, const drt_entry &entry, const std::string &name) {
   if (const drt_fetch *fetch = findFetch(&entry, name))
     return *fetch;
+  if (findFetch(task.findEntry("update"), name))
+    throw Error(
+        "--fetch " + name +
+        " is what servers make of an update's gradients, and --eval makes none; there are: " + compiledIn(entry));
   if (findFetch(task.findEntry("step"), name))
     throw Error("--fetch " + name +
                 " stands behind an update of a variable, and --eval changes none; there are: " + compiledIn(entry));

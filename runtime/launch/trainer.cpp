@@ -103,6 +103,7 @@ Trainer::Trainer(const drt_program &program, const Options &options, Communicato
   feeding_.cores = cores_;
   checkFeedFlags(feeding_, program);
   feeding_.alternates = program.accumulate_steps > 1 || !options.evalData.empty();
+  update_ = task_->findEntry("update");
   chooseLogged();
   step_ = entryOf("step");
   if (program.accumulate_steps > 1)
@@ -172,22 +173,30 @@ Trainer::Entry Trainer::entryOf(const char *name) {
   made.feeder = std::make_unique<Feeder>(data_ ? &*data_ : nullptr, *made.entry, std::move(feeding));
   const drt_entry &entry = *made.entry;
   made.loss = findLoss(entry);
-  for (const Logged &logged : logged_)
-    made.logged.push_back(findFetch(&entry, logged.name));
+  for (const Logged &logged : logged_) {
+    const drt_fetch *fetch = findFetch(&entry, logged.name);
+    made.logged.push_back(fetch ? fetch : findFetch(update_, logged.name));
+  }
   return made;
 }
 
 // Every task has the same ones: they are summed over the tasks.
 void Trainer::chooseLogged() {
   const drt_entry &step = *task_->findEntry("step"), *eval = task_->findEntry("eval");
+  // What servers that serve on their own give of an update, beside what replicas give of their steps.
+  const auto findOfStep = [&](std::string_view name) {
+    const drt_fetch *fetch = findFetch(&step, name);
+    return fetch ? fetch : findFetch(update_, name);
+  };
   const auto isNumber = [](const drt_fetch &fetch) {
     return elementCount(fetch.type) == 1 && fetch.join != DRT_JOIN_CONCAT;
   };
   const auto names = [&] {
     std::string text;
-    for (int32_t i = 0; i < step.num_fetches; ++i)
-      if (isNumber(step.fetches[i]))
-        text += (text.empty() ? "" : ", ") + std::string(step.fetches[i].name);
+    for (const drt_entry *entry : {&step, update_})
+      for (int32_t i = 0; entry && i < entry->num_fetches; ++i)
+        if (isNumber(entry->fetches[i]))
+          text += (text.empty() ? "" : ", ") + std::string(entry->fetches[i].name);
     return text.empty() ? "none" : text;
   };
   const auto add = [&](const drt_fetch &fetch, bool asked) {
@@ -195,7 +204,7 @@ void Trainer::chooseLogged() {
       logged_.push_back({fetch.name, fetch.summary ? fetch.summary : "", asked});
   };
   for (const std::string &name : options_.fetches) {
-    const drt_fetch *fetch = findFetch(&step, name);
+    const drt_fetch *fetch = findOfStep(name);
     if (fetch && isNumber(*fetch))
       add(*fetch, true);
     else if (options_.evalData.empty() || !findFetch(eval, name))
@@ -209,7 +218,7 @@ void Trainer::chooseLogged() {
     const bool isLoss = stop->name == "loss" && findLoss(step) && !findFetch(&step, "loss") && !findFetch(eval, "loss");
     stopName_ = isLoss ? findLoss(step)->name : stop->name;
     const drt_fetch *evaluated = options_.evalData.empty() ? nullptr : findFetch(eval, stopName_);
-    const drt_fetch *fetch = findFetch(&step, stopName_);
+    const drt_fetch *fetch = findOfStep(stopName_);
     const drt_fetch *watched = evaluated ? evaluated : fetch;
     if (!watched || !isNumber(*watched))
       throw Error("--stop-when " + stop->text + ": '" + stop->name +
@@ -219,9 +228,10 @@ void Trainer::chooseLogged() {
     if (!evaluated)
       add(*fetch, false);
   }
-  for (int32_t i = 0; i < step.num_fetches; ++i)
-    if (step.fetches[i].summary && isNumber(step.fetches[i]))
-      add(step.fetches[i], false);
+  for (const drt_entry *entry : {&step, update_})
+    for (int32_t i = 0; entry && i < entry->num_fetches; ++i)
+      if (entry->fetches[i].summary && isNumber(entry->fetches[i]))
+        add(entry->fetches[i], false);
   sums_.resize(SumLogged + logged_.size());
 }
 

@@ -125,6 +125,7 @@ private:
   /// one may have been run since.
   std::vector<RandomPosition> randomBegin_;
   std::optional<std::vector<RandomPosition>> randomKept_;
+  const drt_entry *update_ = nullptr; // of servers that serve on their own; null: there are none
   Entry step_, accumulate_;
   /// Where servers serve on their own: each replica's, of its own steps, and behind them the servers'.
   std::vector<std::unique_ptr<Feeder>> servedFeeders_;

@@ -26,7 +26,8 @@ int64_t initialTokens(const drt_servers &servers, int32_t replicas) {
 
 LocalParameterServer::LocalParameterServer(LocalServerConfig config)
     : config_(std::move(config)), clocks_(static_cast<size_t>(config_.replicas)),
-      lateness_(static_cast<size_t>(config_.replicas)), heard_(static_cast<size_t>(config_.listeners)) {
+      lateness_(static_cast<size_t>(config_.replicas)), heard_(static_cast<size_t>(config_.listeners)),
+      said_(static_cast<size_t>(config_.updateReportBytes)) {
   const drt_servers &servers = *config_.servers;
   for (int32_t i = 0; i < servers.num_gradients; ++i) {
     offsets_.push_back(bytes_);
@@ -205,6 +206,8 @@ bool LocalParameterServer::applyOldest(std::unique_lock<std::mutex> &lock) {
     reports.push_back(std::move(contribution.report));
     spare_.push_back(std::move(contribution.gradients));
   }
+  if (config_.updateReportBytes > 0)
+    reports.push_back(said_);
   reports_.push_back(std::move(reports));
   ++applied_;
   if (config_.servers->policy == DRT_SERVE_COUNTED)
@@ -229,6 +232,11 @@ void LocalParameterServer::take(void *const *results) {
     reduce(static_cast<drt_dtype>(gradient.dtype), results[i], parts.data(), static_cast<int32_t>(parts.size()),
            gradient.count, gradient.reduction == DRT_REDUCE_MEAN ? static_cast<int64_t>(parts.size()) : 1);
   }
+}
+
+void LocalParameterServer::say(const void *report) {
+  const char *said = static_cast<const char *>(report);
+  said_.assign(said, said + config_.updateReportBytes);
 }
 
 bool LocalParameterServer::isTokenThere(int32_t replica) const {

@@ -31,6 +31,8 @@ struct LocalServerConfig {
   };
   std::vector<Variable> variables;
   int64_t reportBytes = 0;
+  /// Of what an update itself says (say); 0: it says nothing.
+  int64_t updateReportBytes = 0;
   /// Who waits for updates: each is told of all of them.
   int32_t listeners = 1;
   /// Computes one update, in the thread of the replica whose gradient made it complete, while nobody pulls. Calls take.
@@ -79,6 +81,9 @@ public:
 
   /// Of the update that runs: the reduced gradients, one for each of drt_servers.gradients.
   void take(void *const *results);
+  /// Of the update that runs: what it says, updateReportBytes of it. waitForUpdate gives it behind the reports of its
+  /// gradients.
+  void say(const void *report);
 
   /// Whether takeToken would return at once.
   bool hasToken(int32_t replica) const;
@@ -128,6 +133,7 @@ private:
   int64_t oldestReport_ = 0;                           // the update of the first of them
   std::vector<int64_t> heard_;                         // of each listener: updates waited for
   const Update *current_ = nullptr;                    // in update()
+  std::vector<char> said_;                             // by the update that runs
 
   std::shared_mutex values_; // of the variables
   int64_t version_ = 0;      // updates that they have seen; under values_

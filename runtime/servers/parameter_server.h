@@ -60,7 +60,7 @@ public:
   /// One more update may run; heeded where the server is.
   virtual void allowUpdate() {}
   /// Waits for the oldest update that was not waited for here, and gives the reports of its gradients, in the order of
-  /// replicas. False: stopped, and there is none.
+  /// replicas, and behind them its own where it has one. False: stopped, and there is none.
   virtual bool waitForUpdate(std::vector<std::vector<char>> &reports) = 0;
 
   /// Everybody who waits, or comes later, is sent away. Any thread, also from within an update.

@@ -120,7 +120,7 @@ private:
     const Reply said = {there, static_cast<int64_t>(reports.size())};
     std::vector<Piece> pieces = {pieceOf(said)};
     for (std::vector<char> &report : reports)
-      pieces.push_back({report.data(), sizes_.reportBytes});
+      pieces.push_back({report.data(), static_cast<int64_t>(report.size())});
     channel_.send(pieces);
   }
 
@@ -173,9 +173,11 @@ bool RemoteParameterServer::waitForUpdate(std::vector<std::vector<char>> &report
   if (!reply.granted)
     return false;
   reports.assign(static_cast<size_t>(reply.number), std::vector<char>(static_cast<size_t>(sizes_.reportBytes)));
+  if (sizes_.updateReportBytes > 0 && !reports.empty())
+    reports.back().resize(static_cast<size_t>(sizes_.updateReportBytes));
   std::vector<Piece> pieces;
   for (std::vector<char> &report : reports)
-    pieces.push_back({report.data(), sizes_.reportBytes});
+    pieces.push_back({report.data(), static_cast<int64_t>(report.size())});
   channel.receive(pieces);
   return true;
 }

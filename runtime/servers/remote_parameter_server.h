@@ -25,6 +25,7 @@ struct ServedSizes {
   const drt_servers *servers = nullptr; // not owned
   std::vector<int64_t> variables;       // bytes of each of drt_servers.pulled
   int64_t reportBytes = 0;
+  int64_t updateReportBytes = 0; // 0: updates have none of their own
 };
 
 /// A task's end. Errors of channels are thrown (channel.h).

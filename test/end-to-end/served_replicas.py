@@ -147,6 +147,22 @@ def saves_whole(strategy, replicas, place=PLACES[0]):
         return found
 
 
+def logs_norms(strategy, replicas, place=PLACES[0]):
+    """What a server makes of an update's gradients, their norm, is logged with the update, and is what it is where replicas are in step."""
+    model, norm = Model("mlp-clip"), "global_norm/global_norm:0"
+    with Folder() as folder:
+        logged = []
+        for said, flags in (("AllReduce", []), (strategy, [*place[1], "--ps", 1])):
+            program = model.compile(folder / "train", replicas if "replicas" in strategy else 1, said, *flags, "--fetch", norm)
+            must([*model.run_command(program, folder), "--fetch", norm, *(place[2] if flags else [])])
+            logged.append([line["fetches"][norm] for line in read_log(folder / "log.jsonl") if "fetches" in line])
+        found = [] if len(logged[0]) == model.case["steps"] and np.allclose(*logged, rtol=1e-5) else [f"norms {logged[1]}, not {logged[0]}"]
+        refused = subprocess.run([program, "--eval", "--data", model.feeds, "--fetch", norm], capture_output=True, text=True)
+        if refused.returncode == 0 or "what servers make of an update's gradients" not in refused.stderr:
+            found.append(f"--eval --fetch {norm}: {refused.stderr}")
+        return found
+
+
 def counts_epochs():
     """An update of four gradients of two replicas takes two batches."""
     with Folder() as folder:
@@ -251,6 +267,8 @@ def main():
              ("backup workers: 2 of 3, processes", whoever_comes_first, "PS:replicas_to_aggregate=2", 3, 2, PLACES[1]),
              ("checkpoints, processes", saves_whole, "PartitionedPS:replicas_to_aggregate=2", 2, PLACES[1])]
     jobs += [(f"kill -9 of worker:{victim}, {place[0]}", loses_a_process, place, victim) for place in PLACES[1:] for victim in (0, 1)]
+    jobs += [("norms, counted", logs_norms, "PS:replicas_to_aggregate=2", 2), ("norms, asynchronous", logs_norms, "PS:sync=false", 1),
+             ("norms, processes", logs_norms, "PartitionedPS:replicas_to_aggregate=2", 2, PLACES[2])]
     jobs += [("checkpoints", saves_whole, "PartitionedPS:replicas_to_aggregate=2", 2), ("epochs", counts_epochs),
              ("evaluation", evaluates_between_updates), ("timeline", counts_in_the_timeline), ("plan", says_its_plan)]
     for name, function, *arguments in jobs:

@@ -90,6 +90,9 @@ private:
         return std::string("sum");
       break;
     case Flow::Local:
+      // A loss beside a penalty, where each replica has its own.
+      if (policies.serves && isSumOfMeans(value, flow))
+        return std::string(isCoupled(value) ? "batch" : "mean");
       break;
     }
     // One replica's share is the whole batch; with values of the replicas' own there is no other.

@@ -134,8 +134,7 @@ private:
 
   /// Gives a server's node what the server must compute itself.
   LogicalResult supply(Operation *op) {
-    if (step.contains(op))
-      op->setAttr(dist::kPlaceAttr, place);
+    op->setAttr(dist::kPlaceAttr, place);
     for (OpOperand &operand : op->getOpOperands()) {
       if (dfg::isHandle(operand.get().getType()) || isReduced(operand.get()))
         continue;

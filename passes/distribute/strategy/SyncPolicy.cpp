@@ -7,6 +7,7 @@
 #include "passes/distribute/strategy/SyncPolicy.h"
 #include "dialects/dfg/Dfg.h"
 #include "passes/distribute/servers/Roles.h"
+#include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
 
 #include <limits>
@@ -146,6 +147,7 @@ FailureOr<SyncPolicies> SyncPolicies::read(ModuleOp module) {
   for (auto variable : module.getOps<dfg::VariableOp>())
     if (auto place = variable->getAttrOfType<dist::PlaceAttr>(dist::kPlaceAttr))
       found.setPlace(variable.getSymName(), place);
+  found.serves = getServing(module, *applied).has_value();
   for (auto &entry : found.variables) {
     SyncPolicy &policy = entry.second;
     found.hasOwners |= policy.owner != nullptr;

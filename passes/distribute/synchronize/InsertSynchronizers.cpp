@@ -6,7 +6,6 @@
 
 #include "dialects/dist/BatchNodes.h"
 #include "passes/distribute/Passes.h"
-#include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
 #include "passes/distribute/synchronize/BehindUpdates.h"
 #include "passes/distribute/synchronize/OwnRows.h"
@@ -36,8 +35,6 @@ struct DistInsertSynchronizers : public impl::DistInsertSynchronizersBase<DistIn
     if (failed(policies) || failed(applied))
       return signalPassFailure();
     policies->formBuckets(getOperation(), *applied, static_cast<int64_t>(bucketMb) << 20, eachApart);
-    // What these do is parted from all-reduces later (dist-serve-updates).
-    policies->serves = getServing(getOperation(), *applied).has_value();
     for (auto graph : getOperation().getOps<dfg::GraphOp>())
       if (failed(synchronize(graph, *policies)))
         return signalPassFailure();

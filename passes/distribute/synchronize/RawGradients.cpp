@@ -25,6 +25,10 @@ using namespace mlir;
 namespace distc {
 namespace {
 
+bool addsTerms(Operation *op) {
+  return op->hasTrait<dfg::Adds>() || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::AddNOp, dfg::SubOp>(op);
+}
+
 class Walk {
 public:
   Walk(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step, const SyncPolicies &policies,
@@ -239,10 +243,6 @@ private:
            llvm::count_if(op->getOperands(), isSame) + 1 == op->getNumOperands();
   }
 
-  static bool addsTerms(Operation *op) {
-    return op->hasTrait<dfg::Adds>() || op->hasTrait<dfg::Forwards>() || llvm::isa<dfg::AddNOp, dfg::SubOp>(op);
-  }
-
   /// How the gradients of several batches become one: as they would in one replica alone, whatever it is that this one
   /// has of others.
   LogicalResult findBatchReductions() {
@@ -378,7 +378,8 @@ private:
   }
 
   /// A fetch that is a function of sums over the batch (the root of a mean) is computed from the whole batch's, like
-  /// what leads to an update.
+  /// what leads to an update. Replicas that servers on their own serve have only values of their own, of whose sums of
+  /// means the mean is as good.
   LogicalResult makeFetchesWhole() {
     if (policies.replicas == 1 || which == UpdatesOf::EachBatch || !computesFetchesOfReduced(flow, policies))
       return success();
@@ -388,7 +389,7 @@ private:
     llvm::DenseSet<Value> functions = findFunctionsOfSums(graph, flow);
     for (Operation &op : graph.getBody().front())
       for (OpResult result : op.getResults())
-        if (functions.contains(result) && !seesRows(result) &&
+        if (functions.contains(result) && !seesRows(result) && !(policies.serves && isSumOfMeans(result, flow)) &&
             fetched.contains((dfg::getNodeName(&op) + ":" + llvm::Twine(result.getResultNumber())).str()))
           queue.push_back({result, nullptr});
     return drain();
@@ -674,7 +675,7 @@ private:
         if (flow.isEstimated() || policies.replicas == 1)
           return reduceOfOneLoss(item);
         // Beside a penalty, the average is that of the means and the penalty.
-        if (isSumOfMeans(item.value)) {
+        if (isSumOfMeans(item.value, flow)) {
           walkThrough(item.value.getDefiningOp(), item.update);
           return success();
         }
@@ -686,25 +687,6 @@ private:
       return success();
     }
     return success();
-  }
-
-  /// Whether a value is a sum of means over the batch, and of what no batch has a part in: of several batches' the
-  /// average is that sum of the means' averages.
-  bool isSumOfMeans(Value value, int depth = 12) const {
-    const Flow &at = flow.get(value);
-    switch (at.kind) {
-    case Flow::Partial:
-      return at.zero || at.scale == 0;
-    case Flow::Replicated:
-      return at.zero || at.scale == 0;
-    case Flow::Sharded:
-      return false;
-    case Flow::Local:
-      break;
-    }
-    Operation *op = value.getDefiningOp();
-    return depth > 0 && op && addsTerms(op) &&
-           llvm::all_of(op->getOperands(), [&](Value operand) { return isSumOfMeans(operand, depth - 1); });
   }
 
   /// Whether a value is computed from the rows or indices of a sparse gradient by what works on rows.
@@ -997,6 +979,23 @@ llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFl
 bool computesFetchesOfReduced(const BatchFlow &flow, const SyncPolicies &policies) {
   return !flow.isEstimated() && !policies.hasAsync && policies.accumulateSteps == 1 &&
          policies.required == policies.replicas;
+}
+
+bool isSumOfMeans(Value value, const BatchFlow &flow, int depth) {
+  const Flow &at = flow.get(value);
+  switch (at.kind) {
+  case Flow::Partial:
+    return at.zero || at.scale == 0;
+  case Flow::Replicated:
+    return at.zero || at.scale == 0;
+  case Flow::Sharded:
+    return false;
+  case Flow::Local:
+    break;
+  }
+  Operation *op = value.getDefiningOp();
+  return depth > 0 && op && addsTerms(op) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) { return isSumOfMeans(operand, flow, depth - 1); });
 }
 
 llvm::DenseSet<Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &flow) {

@@ -71,6 +71,10 @@ llvm::FailureOr<RawGradients> findRawGradients(dfg::GraphOp graph, const BatchFl
 bool computesFetchesOfReduced(const BatchFlow &flow, const SyncPolicies &policies);
 llvm::DenseSet<mlir::Value> findFunctionsOfSums(dfg::GraphOp graph, const BatchFlow &flow);
 
+/// Whether a value is a sum of means over the batch, and of what no batch has a part in: of several replicas' or
+/// batches' the average is that sum of the means' averages. `depth`: of additions that are looked through.
+bool isSumOfMeans(mlir::Value value, const BatchFlow &flow, int depth = 12);
+
 /// A value that an update of the training step depends on, and that no synchronization of it makes whole.
 struct Obstacle {
   mlir::Value value;

@@ -69,6 +69,7 @@ public:
     config.replicas = 3;
     config.variables = {{w, sizeof w}};
     config.reportBytes = sizeof(int32_t);
+    config.updateReportBytes = sizeof(float);
     config.listeners = 2;
     config.update = [this] {
       float taken[2];
@@ -76,6 +77,7 @@ public:
       local->take(results);
       for (int i = 0; i < 2; ++i)
         w[i] -= taken[i];
+      local->say(&taken[0]);
       return true;
     };
     local = std::make_unique<LocalParameterServer>(std::move(config));
@@ -118,7 +120,7 @@ private:
   drt_gradient gradient_{"w", DRT_F32, DRT_REDUCE_MEAN, 2};
   int64_t pulled_ = 0;
   drt_servers servers_{DRT_SERVE_BOUNDED, 3, 0, 1, &gradient_, 1, &pulled_};
-  const ServedSizes sizes_{&servers_, {sizeof w}, sizeof(int32_t)};
+  const ServedSizes sizes_{&servers_, {sizeof w}, sizeof(int32_t), sizeof(float)};
   Pipe pipes_[3][2];
   std::vector<std::thread> answering_;
 };
@@ -135,12 +137,14 @@ TEST_CASE("replicas of another task pull, push and wait as the server's own do")
   Job::push(*job.remote, 2, 0, 3);
   Job::push(*job.local, 0, 0, 1);
   Job::push(*job.remote, 1, 0, 2);
-  // Its trainer is told of the update, with the reports of all three in their order.
+  // Its trainer is told of the update, with the reports of all three in their order, and what the update says itself.
   std::vector<std::vector<char>> reports;
   REQUIRE(job.remote->waitForUpdate(reports));
-  REQUIRE(reports.size() == 3);
+  REQUIRE(reports.size() == 4);
   for (int32_t i = 0; i < 3; ++i)
     CHECK(*reinterpret_cast<const int32_t *>(reports[static_cast<size_t>(i)].data()) == i);
+  REQUIRE(reports[3].size() == sizeof(float));
+  CHECK(*reinterpret_cast<const float *>(reports[3].data()) == 2.0F);
   // The token comes with what the replica pulls next.
   CHECK(job.remote->takeToken(1));
   CHECK(Job::pull(*job.remote, 1) == std::pair(8.0F, int64_t(1)));
