@@ -60,11 +60,6 @@ llvm::Error checkServing(const Strategy &strategy) {
   if (strategy.accumulate_steps() > 1)
     return refuse("the strategy has accumulate_steps and " + counts,
                   "say how many gradients make an update by replicas_to_aggregate alone");
-  if (const auto *node = findNode(strategy, [](const auto &node) {
-        return node.pssynchronizer().aggregator().kind() > autodist::proto::Aggregator::SUM;
-      }))
-    return refuse("variable '" + node->var_name() + "' has an aggregator, and the strategy " + counts,
-                  "take the mean or the sum, or leave out " + counts);
   return llvm::Error::success();
 }
 

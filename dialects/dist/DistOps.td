@@ -458,7 +458,7 @@ def DIST_PushOp : Op<DIST_Dialect, "push", [DIST_OfServers, MemoryEffects<[MemWr
     `dist.take` when it has `required` of them (backup workers: fewer than there are replicas; those that come late, counted by step, are
     dropped unless `staleness` says how many steps late one may be). With `async` nothing waits: every gradient is an update of its own.
     Rows of a sparse gradient that have one index may be added on the way, and come in any order; with `apart` they are taken as they are
-    pushed, replica after replica, one gradient of each.
+    pushed, replica after replica, one gradient of each. In an executable `aggregator` says here, too, how one is made of them.
     ```mlir
     dist.push mean "gradients/w" to <"ps" 0> of 4 (%g) variable "w" : tensor<64x10xf32>
     %a = dist.take mean "gradients/w" from <"ps" 0> of 4 variable "w" : tensor<64x10xf32>
@@ -466,7 +466,7 @@ def DIST_PushOp : Op<DIST_Dialect, "push", [DIST_OfServers, MemoryEffects<[MemWr
   }];
   let arguments = (ins DIST_ReductionAttr:$reduction, StrAttr:$accumulator, DIST_PlaceAttr:$place, I64Attr:$required, Variadic<AnyTensor>:$gradient,
                        StrAttr:$variable, DefaultValuedAttr<I64Attr, "0">:$staleness, UnitAttr:$async,
-                       UnitAttr:$apart);
+                       UnitAttr:$apart, OptionalAttr<DIST_AggregatorAttr>:$aggregator);
   let assemblyFormat = [{
     $reduction $accumulator `to` $place `of` $required ` ` `(` $gradient `)` `variable` $variable (`async` $async^)? (`apart` $apart^)? attr-dict `:` type($gradient)
   }];

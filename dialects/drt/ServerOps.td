@@ -25,12 +25,15 @@ def DRT_PushOp : DRT_PlanOp<"push", [DRT_Scope<"server">, MemoryEffects<[MemRead
     all of them instead, one behind the other in the order of replicas (indices and rows of a sparse gradient). `required` of them make an update.
     Where that is the number of replicas, update k takes every replica's k-th, and `staleness` is how many steps a replica may be ahead of the
     slowest; else whoever comes first counts, and `staleness` is how many updates late a gradient may be. With `async` each is an update of its own.
+    `aggregators`, where it is there: `#dist.aggregator` of each gradient, or unit where it is plainly reduced.
   }];
   let arguments = (ins StrArrayAttr:$names, DenseBoolArrayAttr:$means, OptionalAttr<DenseBoolArrayAttr>:$joined, I64Attr:$required,
-                       I64Attr:$staleness, UnitAttr:$async, Variadic<DRT_Tensor>:$gradients);
+                       I64Attr:$staleness, UnitAttr:$async, OptionalAttr<ArrayAttr>:$aggregators, Variadic<DRT_Tensor>:$gradients);
   let extraClassDeclaration = [{
     /// Whether an update gets gradient i of all its replicas one behind the other.
     bool isJoined(unsigned i) { return getJoined() && (*getJoined())[i]; }
+    /// The rule (#dist.aggregator) that makes one gradient i of an update's; null for the plain reduction.
+    ::mlir::Attribute getAggregator(unsigned i);
     /// What an update gets of gradient i.
     ::mlir::RankedTensorType getTakenType(unsigned i);
   }];

@@ -47,6 +47,10 @@ RankedTensorType PushOp::getTakenType(unsigned i) {
   return RankedTensorType::get(shape, type.getElementType());
 }
 
+Attribute PushOp::getAggregator(unsigned i) {
+  return getAggregators() && !llvm::isa<UnitAttr>((*getAggregators())[i]) ? (*getAggregators())[i] : Attribute();
+}
+
 LogicalResult PushOp::verify() {
   if (getNames().size() != getGradients().size() || static_cast<size_t>(getMeans().size()) != getGradients().size() ||
       (getJoined() && getJoined()->size() != getMeans().size()))
@@ -58,6 +62,17 @@ LogicalResult PushOp::verify() {
   if (required < 1 || required > INT32_MAX || staleness < 0 || staleness > INT32_MAX)
     return emitOpError() << "requires " << required << " gradients, " << staleness
                          << " updates late; at least 1, and at least 0";
+  if (getAggregators() && getAggregators()->size() != getGradients().size())
+    return emitOpError() << "has " << getGradients().size() << " gradients and " << getAggregators()->size()
+                         << " aggregators; they are one each";
+  for (unsigned i = 0; getAggregators() && i < getGradients().size(); ++i) {
+    Type element = llvm::cast<RankedTensorType>(getGradients()[i].getType()).getElementType();
+    if (Attribute rule = getAggregator(i); rule && rule.getAbstractAttribute().getName() != "dist.aggregator")
+      return emitOpError() << "has " << rule << " for gradient " << i << ", which is neither an aggregator nor unit";
+    if (getAggregator(i) && (isJoined(i) || getAsync() || !(element.isF32() || element.isF64())))
+      return emitOpError() << "has an aggregator of gradient " << i
+                           << ", which has no others beside it, or is no float32 or float64";
+  }
   for (unsigned i = 0; i < getGradients().size(); ++i)
     if (isJoined(i) && (getMeans()[i] || llvm::cast<RankedTensorType>(getGradients()[i].getType()).getRank() == 0))
       return emitOpError() << "joins gradient " << i

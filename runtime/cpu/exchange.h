@@ -21,7 +21,7 @@
 #include "collectives/communicator.h"
 #include "collectives/reduce.h"
 #include "core/layout.h"
-#include "cpu/aggregation.h"
+#include "collectives/aggregation.h"
 #include "cpu/compressor.h"
 #include "cpu/power_sgd.h"
 

@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 #include "servers/local_parameter_server.h"
-#include "collectives/reduce.h"
+#include "collectives/aggregation.h"
 #include "core/dtype.h"
 #include "core/memory.h"
 #include "core/timeline.h"
@@ -229,9 +229,38 @@ void LocalParameterServer::take(void *const *results) {
         std::memcpy(static_cast<char *>(results[i]) + p * bytes, parts[p], bytes);
       continue;
     }
+    if (gradient.exchange) {
+      aggregate(gradient, parts, results[i]);
+      continue;
+    }
     reduce(static_cast<drt_dtype>(gradient.dtype), results[i], parts.data(), static_cast<int32_t>(parts.size()),
            gradient.count, gradient.reduction == DRT_REDUCE_MEAN ? static_cast<int64_t>(parts.size()) : 1);
   }
+}
+
+// Distances are over one variable's gradients; those of an update lie one behind the other for it.
+void LocalParameterServer::aggregate(const drt_gradient &gradient, const std::vector<const char *> &parts, void *out) {
+  const int64_t bytes = gradient.count * dtypeSize(gradient.dtype), stride = roundUp(bytes, alignment);
+  const auto count = static_cast<int32_t>(parts.size());
+  if (const int64_t room = std::max<int64_t>(stride * count, 1); side_.bytes() < room)
+    side_ = Memory(room);
+  for (int32_t p = 0; p < count; ++p)
+    std::memcpy(side_.data() + p * stride, parts[static_cast<size_t>(p)], static_cast<size_t>(bytes));
+  drt_member member{};
+  member.count = gradient.count;
+  drt_bucket bucket{};
+  bucket.dtype = gradient.dtype;
+  bucket.reduction = gradient.reduction;
+  bucket.num_members = 1;
+  bucket.members = &member;
+  bucket.exchange = gradient.exchange;
+  const std::unique_ptr<Aggregation> rule = Aggregation::make(bucket, count, 1);
+  const Contributions contributions{side_.data(), stride, count};
+  for (int32_t pass = 0; pass < rule->passes(); ++pass) {
+    rule->measure(pass, 0, 1, contributions);
+    rule->weigh(pass, 0);
+  }
+  rule->combine(0, out, contributions, gradient.count);
 }
 
 void LocalParameterServer::say(const void *report) {

@@ -103,6 +103,7 @@ private:
   };
   using Update = std::vector<Contribution>;
 
+  void aggregate(const drt_gradient &gradient, const std::vector<const char *> &parts, void *out);
   bool isComplete(const Update &update) const;
   bool isTokenThere(int32_t replica) const;
   Update &openUpdate(int64_t clock);
@@ -133,6 +134,7 @@ private:
   int64_t oldestReport_ = 0;                           // the update of the first of them
   std::vector<int64_t> heard_;                         // of each listener: updates waited for
   const Update *current_ = nullptr;                    // in update()
+  Memory side_;                                        // of an update: gradients side by side, for aggregators
   std::vector<char> said_;                             // by the update that runs
 
   std::shared_mutex values_; // of the variables

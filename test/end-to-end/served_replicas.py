@@ -147,6 +147,19 @@ def saves_whole(strategy, replicas, place=PLACES[0]):
         return found
 
 
+def aggregates(rule, builder, replicas, place=PLACES[0]):
+    """The rules of synchronous servers, by those that count gradients: of as many as there are replicas they make the same."""
+    with Folder() as folder:
+        losses, variables, *_ = train(build(folder, f"{builder}:aggregator={rule}", replicas, 20, name="together"), 6)
+        served = build(folder, f"{builder}:aggregator={rule},replicas_to_aggregate={replicas}", replicas, 20, "--ps", 2, *place[1], name="served")
+        found = []
+        for delays in (None, 1):
+            got, final, *_ = train(served, 6, *place[2], delays=delays)
+            if not np.allclose(got, losses, rtol=1e-6) or apart(final, variables) > 1e-6:
+                found.append(f"delays {delays}: losses {got}, not {losses}; variables {apart(final, variables):.1e} apart")
+        return found
+
+
 def logs_norms(strategy, replicas, place=PLACES[0]):
     """What a server makes of an update's gradients, their norm, is logged with the update, and is what it is where replicas are in step."""
     model, norm = Model("mlp-clip"), "global_norm/global_norm:0"
@@ -267,6 +280,10 @@ def main():
              ("backup workers: 2 of 3, processes", whoever_comes_first, "PS:replicas_to_aggregate=2", 3, 2, PLACES[1]),
              ("checkpoints, processes", saves_whole, "PartitionedPS:replicas_to_aggregate=2", 2, PLACES[1])]
     jobs += [(f"kill -9 of worker:{victim}, {place[0]}", loses_a_process, place, victim) for place in PLACES[1:] for victim in (0, 1)]
+    jobs += [(f"{rule}, {builder} x{replicas}", aggregates, rule, builder, replicas)
+             for rule, builder, replicas in (("median", "PS", 4), ("trimmed_mean:1", "PartitionedPS", 4), ("krum:1", "PSLoadBalancing", 5),
+                                             ("multi_krum:1,2", "PS", 5), ("geometric_median", "PartitionedPS", 4))]
+    jobs += [("median, processes", aggregates, "median", "PS", 4, PLACES[2])]
     jobs += [("norms, counted", logs_norms, "PS:replicas_to_aggregate=2", 2), ("norms, asynchronous", logs_norms, "PS:sync=false", 1),
              ("norms, processes", logs_norms, "PartitionedPS:replicas_to_aggregate=2", 2, PLACES[2])]
     jobs += [("checkpoints", saves_whole, "PartitionedPS:replicas_to_aggregate=2", 2), ("epochs", counts_epochs),

@@ -72,8 +72,7 @@ private:
 
   LogicalResult check(Operation *op) {
     auto reduce = llvm::dyn_cast<dist::AllReduceOp>(op);
-    if (reduce ? reduce.getCoupling() || reduce.getCompressionAttr() || reduce.getAggregatorAttr()
-               : dist::isCollective(op) && !isReduction(op))
+    if (reduce ? reduce.getCoupling() || reduce.getCompressionAttr() : dist::isCollective(op) && !isReduction(op))
       return op->emitError()
              << "node '" << dfg::getNodeName(op)
              << "' needs all replicas in one step, but with servers that serve on their own (sync: false, "
@@ -190,7 +189,8 @@ private:
       takeOwn(gradient, reduced);
       if (reduced.use_empty())
         continue;
-      dist::TakeOp take = pushAndTake(reduce.getReduction(), variable, gradient, getTakenType(reduced, variable));
+      dist::TakeOp take = pushAndTake(reduce.getReduction(), variable, gradient, getTakenType(reduced, variable),
+                                      reduce.getAggregatorAttr());
       reduced.replaceAllUsesWith(take.getGradient()[0]);
     }
     reduce.erase();
@@ -230,14 +230,15 @@ private:
       }
   }
 
-  dist::TakeOp pushAndTake(dist::Reduction reduction, StringAttr variable, ValueRange gradient, TypeRange taken) {
+  dist::TakeOp pushAndTake(dist::Reduction reduction, StringAttr variable, ValueRange gradient, TypeRange taken,
+                           dist::AggregatorAttr aggregator = {}) {
     std::string name = "gradients/" + std::to_string(pushes.size()) + "/" + variable.str();
     auto push = dist::PushOp::create(builder, getLocation(name + "/push"), reduction, name, place, serving.required,
-                                     gradient, variable, serving.staleness, serving.async);
+                                     gradient, variable, serving.staleness, serving.async, /*apart=*/false, aggregator);
     pushes.push_back(dfg::getNodeName(push).str());
     auto take =
         dist::TakeOp::create(builder, getLocation(name + "/take"), taken, reduction, name, place, serving.required,
-                             variable, dist::AggregatorAttr(), serving.async, /*apart=*/false, /*rows=*/nullptr);
+                             variable, aggregator, serving.async, /*apart=*/false, /*rows=*/nullptr);
     take->setAttr(dist::kPlaceAttr, place);
     served.insert(take);
     return take;

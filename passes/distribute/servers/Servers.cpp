@@ -222,7 +222,7 @@ private:
     if (!llvm::isa<dfg::UpdateInterface>(user))
       variable = dfg::getNodeName(def);
     auto push = dist::PushOp::create(builder, getLocation(name + "/push"), dist::Reduction::Sum, name, place, 1, value,
-                                     variable, 0, async, false);
+                                     variable, 0, async, false, /*aggregator=*/nullptr);
     if (!async)
       push->setAttr(dist::kPlaceAttr, placement.getChief());
     auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), value.getType(), dist::Reduction::Sum, name,

@@ -331,7 +331,7 @@ void Synchronizer::serve(Operation *after, const BucketKey &key, Value value) {
   dist::PlaceAttr place = site == placement->getChief() ? policy.place : site;
   bool apart = gradient.indices && !policy.async && !canAddRows(gradients, value, consumers);
   auto push = dist::PushOp::create(builder, getLocation(name + "/push"), key.reduction, name, place, required, pushed,
-                                   gradient.variable, policy.staleness, policy.async, apart);
+                                   gradient.variable, policy.staleness, policy.async, apart, /*aggregator=*/nullptr);
   // Whoever takes a gradient waits for it: not before its own work of the wave is done.
   builder.setInsertionPointAfter(lastTake == after ? push : lastTake);
   auto take = dist::TakeOp::create(builder, getLocation(name + "/take"), taken, key.reduction, name, place, required,

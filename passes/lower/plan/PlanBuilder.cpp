@@ -308,14 +308,18 @@ LogicalResult PlanBuilder::endServed() {
   if (pushes.empty())
     return success();
   SmallVector<Attribute> names;
+  SmallVector<Attribute> aggregators;
   SmallVector<bool> means, joined;
   SmallVector<Value> gradients;
+  bool anyAggregator = false;
   for (dist::PushOp push : pushes) {
     const bool isSparse = push.getGradient().size() == 2, isMean = push.getReduction() == dist::Reduction::Mean;
     for (Value part : push.getGradient()) {
       names.push_back(push.getAccumulatorAttr());
       means.push_back(isMean && !isSparse);
       joined.push_back(isSparse);
+      anyAggregator |= push.getAggregatorAttr() != nullptr;
+      aggregators.push_back(push.getAggregatorAttr() ? Attribute(push.getAggregatorAttr()) : builder.getUnitAttr());
       gradients.push_back(get(part));
     }
     // Here it is known what is padding, and whose data an index comes from. The server chooses the rows of a shard.
@@ -332,7 +336,8 @@ LogicalResult PlanBuilder::endServed() {
   const bool anyJoined = llvm::is_contained(joined, true);
   drt::PushOp::create(builder, entry.getLoc(), builder.getArrayAttr(names), builder.getDenseBoolArrayAttr(means),
                       anyJoined ? builder.getDenseBoolArrayAttr(joined) : DenseBoolArrayAttr(), first.getRequired(),
-                      first.getStaleness(), first.getAsync(), gradients);
+                      first.getStaleness(), first.getAsync(),
+                      anyAggregator ? builder.getArrayAttr(aggregators) : ArrayAttr(), gradients);
   for (dist::TokensOp tokens : body.getOps<dist::TokensOp>())
     drt::TakeTokenOp::create(builder, tokens.getLoc());
   return success();
@@ -512,7 +517,8 @@ LogicalResult PlanBuilder::emitUpdate(dfg::UpdateInterface node) {
       kernel.addArgument(number, taken ? share.clone(type.getElementType()) : type);
     }
   }
-  FailureOr<drt::KernelOp> function = kernel.build(module, symbolNames.make("update_" + entry.getSymName() + "_", kernels));
+  FailureOr<drt::KernelOp> function =
+      kernel.build(module, symbolNames.make("update_" + entry.getSymName() + "_", kernels));
   if (failed(function))
     return failure();
 

@@ -179,6 +179,13 @@ FlatSymbolRefAttr describeRandom(ConstantTables &tables, Operation *op, int32_t 
                                             number(lower::kDrawnFirstAttr)});
 }
 
+FlatSymbolRefAttr describeExchange(ConstantTables &tables, dist::Compressor kind, int64_t rank,
+                                   dist::AggregatorAttr aggregator) {
+  return describe<drt_exchange>(tables, {static_cast<int64_t>(kind), rank,
+                                         aggregator ? static_cast<int64_t>(aggregator.getKind()) : DRT_AGGREGATE_NONE,
+                                         aggregator ? aggregator.getF() : 0, aggregator ? aggregator.getM() : 0});
+}
+
 FailureOr<Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStartOp op) {
   auto compression = dyn_cast_or_null<dist::CompressionAttr>(op.getCompressionAttr());
   auto aggregator = dyn_cast_or_null<dist::AggregatorAttr>(op.getAggregatorAttr());
@@ -193,10 +200,7 @@ FailureOr<Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStar
     return op.emitOpError(
         "scatters gradients that are compressed or chosen from; shard the updates in stage 1 instead of 2");
   int64_t rank = kind == dist::Compressor::PowerSGD ? compression.getMatrixRank() : 0;
-  return Attribute(
-      describe<drt_exchange>(tables, {static_cast<int64_t>(kind), rank,
-                                      aggregator ? static_cast<int64_t>(aggregator.getKind()) : DRT_AGGREGATE_NONE,
-                                      aggregator ? aggregator.getF() : 0, aggregator ? aggregator.getM() : 0}));
+  return Attribute(describeExchange(tables, kind, rank, aggregator));
 }
 
 Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset,

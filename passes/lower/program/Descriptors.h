@@ -35,6 +35,9 @@ mlir::FlatSymbolRefAttr describeRandom(ConstantTables &tables, mlir::Operation *
 /// How a bucket's gradients are compressed and become one (drt_exchange); null where they are just summed. Fails with a
 /// diagnostic where the runtime has no such exchange.
 llvm::FailureOr<mlir::Attribute> describeExchange(ConstantTables &tables, drt::AllReduceStartOp op);
+/// The same of a compressor with its rank and an aggregator; null for none.
+mlir::FlatSymbolRefAttr describeExchange(ConstantTables &tables, dist::Compressor kind, int64_t rank,
+                                         dist::AggregatorAttr aggregator);
 /// A member of a bucket (drt_member); `offset` in elements, `variable` as in drt_member.
 mlir::Attribute describeMember(ConstantTables &tables, drt::AllReduceStartOp op, unsigned member, int64_t offset,
                                int64_t variable);

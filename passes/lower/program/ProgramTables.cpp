@@ -89,8 +89,11 @@ Attribute describeServers(const CallSites &sites, int64_t replicas, ConstantTabl
        llvm::enumerate(push.getNames().getAsRange<StringAttr>(), push.getMeans(), push.getGradients())) {
     auto type = cast<RankedTensorType>(gradient.getType());
     const int32_t reduction = push.isJoined(i) ? DRT_REDUCE_JOIN : mean ? DRT_REDUCE_MEAN : DRT_REDUCE_SUM;
-    gradients.push_back(tables.structure({tables.string(name), tables.i32(getDtype(type.getElementType())),
-                                          tables.i32(reduction), tables.i64(type.getNumElements())}));
+    auto rule = dyn_cast_or_null<dist::AggregatorAttr>(push.getAggregator(i));
+    gradients.push_back(tables.structure(
+        {tables.string(name), tables.i32(getDtype(type.getElementType())), tables.i32(reduction),
+         tables.i64(type.getNumElements()),
+         rule ? Attribute(describeExchange(tables, dist::Compressor::None, 0, rule)) : tables.null()}));
   }
   const auto required = static_cast<int64_t>(push.getRequired());
   const int32_t policy = push.getAsync()        ? DRT_SERVE_ASYNC

@@ -54,7 +54,7 @@
 extern "C" {
 #endif
 
-#define DRT_ABI_VERSION 9u
+#define DRT_ABI_VERSION 10u
 
 // ---- Types ------------------------------------------------------------------
 
@@ -275,8 +275,9 @@ enum {
 typedef struct drt_gradient {
   const char *name; // of its variable
   int32_t dtype;
-  int32_t reduction; // DRT_REDUCE_*: over the gradients of an update
-  int64_t count;     // elements; of DRT_REDUCE_JOIN an update gets `required` times as many
+  int32_t reduction;            // DRT_REDUCE_*: over the gradients of an update
+  int64_t count;                // elements; of DRT_REDUCE_JOIN an update gets `required` times as many
+  const drt_exchange *exchange; // the aggregator that makes one of an update's; null: plain sums
 } drt_gradient;
 
 typedef struct drt_servers {

@@ -20,8 +20,8 @@ namespace {
 class Job {
 public:
   Job(int32_t policy, int32_t replicas, int32_t required, int64_t staleness, int32_t reduction = DRT_REDUCE_MEAN,
-      int32_t listeners = 1)
-      : gradient_{"w", DRT_F32, reduction, 2}, servers_{policy, required, staleness, 1, &gradient_, 1, &pulled_} {
+      int32_t listeners = 1, const drt_exchange *rule = nullptr)
+      : gradient_{"w", DRT_F32, reduction, 2, rule}, servers_{policy, required, staleness, 1, &gradient_, 1, &pulled_} {
     LocalServerConfig config;
     config.servers = &servers_;
     config.replicas = replicas;
@@ -102,6 +102,30 @@ TEST_CASE("an update takes exactly as many gradients as it needs") {
   CHECK_FALSE(job.server->hasToken(0));
   CHECK(job.server->counts().accepted == 3);
   CHECK(job.server->counts().dropped == 0);
+}
+
+TEST_CASE("an aggregator chooses among the gradients of an update, whichever replicas they are of") {
+  const drt_exchange median{DRT_COMPRESS_NONE, 0, DRT_AGGREGATE_MEDIAN, 0, 0};
+  const drt_exchange krum{DRT_COMPRESS_NONE, 0, DRT_AGGREGATE_KRUM, 1, 0};
+  for (const drt_exchange *rule : {&median, &krum}) {
+    Job job(DRT_SERVE_COUNTED, 6, 5, 1, DRT_REDUCE_MEAN, 1, rule);
+    job.allow(2);
+    for (int32_t r = 0; r < 6; ++r)
+      job.pull(r);
+    for (int32_t r : {5, 1, 3, 0, 2})
+      job.push(r, r == 3 ? 1e6F : static_cast<float>(r));
+    CHECK(job.updates == 1);
+    // Of 0, 1, 2, 5 and one that is far off. Krum: 1 has the nearest two.
+    CHECK(job.last == (rule == &median ? 2 : 1));
+  }
+  // Of a sum as many times the chosen one.
+  Job job(DRT_SERVE_BOUNDED, 3, 3, 0, DRT_REDUCE_SUM, 1, &median);
+  job.allow(1);
+  for (int32_t r = 0; r < 3; ++r)
+    job.pull(r);
+  for (int32_t r = 0; r < 3; ++r)
+    job.push(r, static_cast<float>(r * r));
+  CHECK(job.last == 3);
 }
 
 TEST_CASE("a sum over the batch is that of the update's gradients") {

@@ -3,7 +3,7 @@
 // Part of distc. Licensed under the Apache License, Version 2.0.
 //
 //===----------------------------------------------------------------------===//
-#include "cpu/aggregation.h"
+#include "collectives/aggregation.h"
 #include "core/error.h"
 
 #include <algorithm>

@@ -20,8 +20,8 @@
 // first, then updates add the weighted gradients block by block.
 //
 //===----------------------------------------------------------------------===//
-#ifndef DRT_CPU_AGGREGATION_H
-#define DRT_CPU_AGGREGATION_H
+#ifndef DRT_COLLECTIVES_AGGREGATION_H
+#define DRT_COLLECTIVES_AGGREGATION_H
 
 #include "collectives/reduce.h"
 #include "core/ranges.h"
@@ -76,4 +76,4 @@ private:
 
 } // namespace drt
 
-#endif // DRT_CPU_AGGREGATION_H
+#endif // DRT_COLLECTIVES_AGGREGATION_H
