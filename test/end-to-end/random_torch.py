@@ -537,6 +537,9 @@ def check(seed, folder):
     distc.torch.load_state(module, result.state)
     for name, expected in theirs.state_dict().items():
         value = module.state_dict()[name]
+        # Of a normalization that makes nothing of it, this counts updates, as all does that nothing of a batch is made with.
+        if accumulated > 1 and name.endswith("num_batches_tracked") and module.get_submodule(name.rpartition(".")[0]).momentum is not None:
+            continue
         if not torch.allclose(value, expected, rtol=near, atol=near):
             return f"'{name}' is {value}, not {expected}", module
     return "", module

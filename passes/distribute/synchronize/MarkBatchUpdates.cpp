@@ -58,6 +58,35 @@ struct DistMarkBatchUpdates : public impl::DistMarkBatchUpdatesBase<DistMarkBatc
   }
 
 private:
+  /// Of what changes without seeing the batch, updates of variables of which only updates in `updates` are made (the
+  /// count of batches by which a mean of all of them is kept): they count batches as well.
+  static void addCounters(SmallVectorImpl<Operation *> &updates, SmallVectorImpl<Operation *> &counters, Block &block,
+                          const strategies::StepNodes &step) {
+    for (bool changed = true; changed;) {
+      changed = false;
+      llvm::erase_if(counters, [&](Operation *counter) {
+        llvm::StringRef variable = getUpdatedVariable(counter);
+        bool isRead = false;
+        for (Operation &op : block) {
+          auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+          if (!update || !step.contains(&op) || &op == counter)
+            continue;
+          const bool reads = llvm::any_of(findSources({&op}, {}, {}), [&](Operation *source) {
+            auto handle = llvm::dyn_cast<dfg::VarHandleOp>(source);
+            return handle && handle.getVariable() == variable;
+          });
+          if (reads && !llvm::is_contained(updates, &op))
+            return false;
+          isRead |= reads;
+        }
+        if (isRead)
+          updates.push_back(counter);
+        changed |= isRead;
+        return isRead;
+      });
+    }
+  }
+
   LogicalResult mark(dfg::GraphOp graph, const SyncPolicies &policies) {
     strategies::StepNodes step(graph);
     Block &block = graph.getBody().front();
@@ -89,6 +118,11 @@ private:
         ofVariables[variable].push_back(&op);
       }
     llvm::DenseSet<Operation *> backward = findSources(trained, forward, ofVariables);
+    SmallVector<Operation *> counters;
+    for (Operation *op : updates)
+      if (!policies.hasAsync && !backward.contains(op) && !policies.get(getUpdatedVariable(op)).place &&
+          !nodes.seeBatch.contains(op) && !nodes.seeSizes.contains(op))
+        counters.push_back(op);
     llvm::erase_if(updates, [&](Operation *op) {
       // What is done without synchronization each replica does as it is. A slot changes with its variable.
       if (policies.hasAsync || backward.contains(op) || policies.get(getUpdatedVariable(op)).place ||
@@ -98,6 +132,7 @@ private:
         return backward.contains(source) && nodes.seeBatch.contains(source);
       });
     });
+    addCounters(updates, counters, block, step);
     for (Operation *op : updates)
       op->setAttr(dist::kEachBatchAttr, UnitAttr::get(&getContext()));
     // What waits for an update that is not marked is not marked, and there are more to wait for then.

@@ -110,3 +110,44 @@ module @each attributes {dist.strategy = #dist.strategy<"">} {
     dfg.assign_sub %moving, %mean : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("average")
   }
 }
+
+// -----
+
+// The mean of all batches until now: of the count nothing else is made, so it counts batches too, and the one that a schedule reads counts updates.
+// CHECK-LABEL: @counted
+module @counted attributes {dist.strategy = #dist.strategy<"" accumulate 2>} {
+  dist.topology @cluster replicas 1 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0"] replicas 1 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.sync = #dist.sync<all_reduce>}
+  dfg.variable @moving : tensor<4xf32>
+  dfg.variable @seen : tensor<f32>
+  dfg.variable @step : tensor<f32>
+  dfg.graph attributes {train_op = "train", loss = "loss:0"} {
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %one = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("one")
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %moving = dfg.var_handle @moving : !dfg.ref<tensor<4xf32>> loc("moving")
+    %seen = dfg.var_handle @seen : !dfg.ref<tensor<f32>> loc("seen")
+    %step = dfg.var_handle @step : !dfg.ref<tensor<f32>> loc("step")
+    %wv = dfg.read_variable %w : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("wv")
+    %y = dfg.mul %x, %wv : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("y")
+    %loss = dfg.mean %y, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+    // CHECK: dfg.assign_add {{.*}} {dist.each_batch} {{.*}} loc("count")
+    dfg.assign_add %seen, %one : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("count")
+    %n = dfg.read_variable %seen {control = ["count"]} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("n")
+    %old = dfg.read_variable %moving : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("old")
+    %mean = dfg.mean %y, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
+    %away = dfg.sub %mean, %old : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("away")
+    %share = dfg.real_div %away, %n : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("share")
+    // CHECK: dfg.assign_add {{.*}} {dist.each_batch} {{.*}} loc("average")
+    dfg.assign_add %moving, %share : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("average")
+    // CHECK: dfg.assign_add {{.*}}tensor<f32>) -> () loc("schedule")
+    dfg.assign_add %step, %one : (!dfg.ref<tensor<f32>>, tensor<f32>) -> () loc("schedule")
+    %s = dfg.read_variable %step {control = ["schedule"]} : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("s")
+    %g = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("g")
+    %scaled = dfg.real_div %g, %s : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("scaled")
+    dfg.assign_sub %w, %scaled : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update")
+    dfg.group {control = ["update", "average", "count", "schedule"]} : () -> () loc("train")
+  }
+}
