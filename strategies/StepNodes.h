@@ -15,8 +15,9 @@ namespace distc::strategies {
 class StepNodes {
 public:
   StepNodes() = default;
-  /// Of the train op.
-  explicit StepNodes(dfg::GraphOp graph) : StepNodes(graph, graph.getTrainOpAttr()) {}
+  /// Of the train op; and updates that the loss and the fetches, which a step gives, wait for beside it (those of a
+  /// function, of which the train op is one result and the loss another), with what they need.
+  explicit StepNodes(dfg::GraphOp graph);
   /// Of another endpoint, or of all of a list (the fetches); null where the graph has none.
   StepNodes(dfg::GraphOp graph, mlir::Attribute endpoint);
 

@@ -47,12 +47,14 @@ public:
     const FunctionDef *function = isNew ? functions.lookup(name) : nullptr;
     if (!function)
       return entry->second; // a function that runs itself included
-    bool found = llvm::any_of(function->node_def(), [&](const NodeDef &node) {
-      return (isUpdate(node.op()) && takesResource(node)) || llvm::any_of(node.attr(), [&](const auto &attr) {
-               return attr.second.has_func() && updates(attr.second.func().name());
-             });
-    });
+    bool found = llvm::any_of(function->node_def(), [&](const NodeDef &node) { return updates(node); });
     return known[name] = found;
+  }
+
+  bool updates(const NodeDef &node) {
+    return (isUpdate(node.op()) && takesResource(node)) || llvm::any_of(node.attr(), [&](const auto &attr) {
+             return attr.second.has_func() && updates(attr.second.func().name());
+           });
   }
 
 private:
@@ -67,8 +69,28 @@ private:
 
 } // namespace
 
+/// The nodes that run behind an update, by operands or control edges.
+static llvm::StringSet<> findBehindUpdates(const GraphDef &graph, Library &library) {
+  llvm::StringMap<llvm::SmallVector<const NodeDef *>> users;
+  llvm::StringSet<> behind;
+  llvm::SmallVector<const NodeDef *> pending;
+  for (const NodeDef &node : graph.node()) {
+    for (llvm::StringRef input : node.input()) {
+      input.consume_front("^");
+      users[getProducer(input)].push_back(&node);
+    }
+    if (library.updates(node) && behind.insert(node.name()).second)
+      pending.push_back(&node);
+  }
+  while (!pending.empty())
+    for (const NodeDef *user : users.lookup(pending.pop_back_val()->name()))
+      if (behind.insert(user->name()).second)
+        pending.push_back(user);
+  return behind;
+}
+
 /// The results of the function whose graph this is.
-static void addResults(const GraphDef &graph, FunctionEndpoints &endpoints) {
+static void addResults(const GraphDef &graph, Library &library, FunctionEndpoints &endpoints) {
   llvm::StringSet<> used;
   bool captures = false, updates = false;
   for (const NodeDef &node : graph.node()) {
@@ -78,15 +100,20 @@ static void addResults(const GraphDef &graph, FunctionEndpoints &endpoints) {
     }
     const AttrValue *dtype = findAttr(node, "dtype");
     captures |= node.op() == "Placeholder" && dtype && dtype->type() == DT_RESOURCE;
-    updates |= isUpdate(node.op());
+    updates |= library.updates(node);
   }
   if (!captures || !updates)
     return;
+  // Each of them waits for everything that the function must run; other Identities without users wait for nothing (what
+  // a function with a gradient of its own leaves of its results).
+  llvm::StringSet<> behindUpdates = findBehindUpdates(graph, library);
+  SmallVector<std::string> others;
   for (const NodeDef &node : graph.node())
     if (const AttrValue *type = findAttr(node, "T"); node.op() == "Identity" && !used.contains(node.name()))
       if (type && (type->type() == DT_FLOAT || type->type() == DT_DOUBLE))
-        endpoints.losses.push_back(node.name() + ":0");
-  // Each of them waits for everything that the function must run.
+        (behindUpdates.contains(node.name()) ? endpoints.losses : others).push_back(node.name() + ":0");
+  if (endpoints.losses.empty())
+    endpoints.losses = std::move(others);
   if (!endpoints.losses.empty())
     endpoints.trainOps.push_back(getProducer(endpoints.losses.front()).str());
 }
@@ -119,7 +146,7 @@ FunctionEndpoints findFunctionEndpoints(const MetaGraphDef &meta) {
         endpoints.losses.push_back(tensor->name());
   }
   if (meta.signature_def().empty())
-    addResults(meta.graph_def(), endpoints);
+    addResults(meta.graph_def(), library, endpoints);
   return endpoints;
 }
 

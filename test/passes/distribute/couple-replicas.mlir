@@ -417,3 +417,28 @@ module @part_of_the_size attributes {dist.strategy = #dist.strategy<"">} {
     %worst = dfg.mean %values, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("worst")
   }
 }
+
+// -----
+
+// Updates that the loss waits for, and the train op does not, are the step's as well.
+// CHECK-LABEL: @behind_the_loss
+module @behind_the_loss attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph attributes {loss = "loss:0", train_op = "result"} {
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    // CHECK: %[[MEAN:.*]] = dfg.mean
+    %mean = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
+    // CHECK: %[[ALL:.*]] = dist.all_reduce mean bucket 0 group -1 (%[[MEAN]])
+    // CHECK: dfg.squared_difference %{{.*}}, %[[ALL]]
+    %square = dfg.squared_difference %x, %mean : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("square")
+    %gradient = dfg.mean %square, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("gradient")
+    dfg.assign_sub %w, %gradient : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update")
+    %value = dfg.mean %x, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("value")
+    %result = dfg.identity %value : (tensor<f32>) -> tensor<f32> loc("result")
+    %loss = dfg.identity %value {control = ["update"]} : (tensor<f32>) -> tensor<f32> loc("loss")
+  }
+}
