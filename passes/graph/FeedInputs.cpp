@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Frames.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Pass/PassManager.h"
 #include "passes/graph/EndpointNodes.h"
@@ -50,6 +51,7 @@ public:
     bool fed = false;
     for (dfg::OpaqueOp op : iterators)
       fed |= feedIterator(op);
+    leaveInitializersOut();
     for (dfg::OpaqueOp op : parsers)
       fed |= feedFeatures(op);
     return fed;
@@ -96,6 +98,24 @@ private:
         feed(result, i == 0 ? node : node + ":" + std::to_string(i), shape.getSizes());
     op.erase();
     return true;
+  }
+
+  /// Nothing is left to begin of an iterator that nothing takes elements from: what initializes it
+  /// (make_initializable_iterator beside the variables' initializers) does nothing.
+  void leaveInitializersOut() {
+    auto initializes = [](Operation *op) { return dfg::getKind(op) == "MakeIterator"; };
+    // Its name as a string, which TensorFlow makes with the iterator.
+    auto names = [](Operation *op) { return dfg::getKind(op) == "IteratorToStringHandle" && op->use_empty(); };
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (!initializes(&op) || op.getNumOperands() != 2 ||
+          !llvm::all_of(op.getOperand(1).getUsers(), [&](Operation *user) { return initializes(user) || names(user); }))
+        continue;
+      builder.setInsertionPoint(&op);
+      auto group = dfg::GroupOp::create(builder, op.getLoc());
+      if (Attribute control = op.getAttr(dfg::kControlAttr))
+        group->setAttr(dfg::kControlAttr, control);
+      op.erase();
+    }
   }
 
   /// Features of fixed length of a batch of serialized examples, named as in the examples.

@@ -16,6 +16,29 @@ dfg.graph attributes {loss = "loss"} {
 
 // -----
 
+// What initializes an iterator that is fed does nothing: initializers of variables may be run with it. Of one that gives something
+// that is no number it stays.
+// CHECK-LABEL: dfg.graph
+// CHECK: dfg.group {control = ["before"]} : () -> () loc("make")
+// CHECK: dfg.placeholder {{.*}} loc("next")
+// CHECK: dfg.opaque "MakeIterator"{{.*}} loc("make/words")
+dfg.graph attributes {init_op = "init", loss = "loss"} {
+  dfg.group : () -> () loc("before")
+  %d = dfg.opaque "TensorSliceDataset"() : () -> tensor<!dfg.variant> loc("dataset")
+  %i = dfg.opaque "IteratorV2"() : () -> tensor<!dfg.resource> loc("iterator")
+  %name = dfg.opaque "IteratorToStringHandle"(%i) : (tensor<!dfg.resource>) -> tensor<!dfg.string> loc("name")
+  dfg.opaque "MakeIterator"(%d, %i) {control = ["before"]} : (tensor<!dfg.variant>, tensor<!dfg.resource>) -> () loc("make")
+  %x = dfg.opaque "IteratorGetNext"(%i) {tf = {output_shapes = [#dfg.shape<[?, 3]>]}} : (tensor<!dfg.resource>) -> tensor<*xf32> loc("next")
+  %j = dfg.opaque "IteratorV2"() : () -> tensor<!dfg.resource> loc("iterator/words")
+  dfg.opaque "MakeIterator"(%d, %j) : (tensor<!dfg.variant>, tensor<!dfg.resource>) -> () loc("make/words")
+  %w = dfg.opaque "IteratorGetNext"(%j) {tf = {output_shapes = [#dfg.shape<[?]>]}} : (tensor<!dfg.resource>) -> tensor<*x!dfg.string> loc("next/words")
+  %loss = dfg.square %x : (tensor<*xf32>) -> tensor<*xf32> loc("loss")
+  %words = dfg.identity %w : (tensor<*x!dfg.string>) -> tensor<*x!dfg.string> loc("words")
+  dfg.group {control = ["make"]} : () -> () loc("init")
+}
+
+// -----
+
 // Features of fixed length are feeds of their own names, or of the tensor's where a node has that name; so are raw numbers behind
 // their decoding. What is sparse or padded stays.
 // CHECK-LABEL: dfg.graph
