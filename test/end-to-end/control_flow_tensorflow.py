@@ -242,6 +242,31 @@ def raw_rnn_with_lengths(i):
 
 
 @case(1, 2)
+def raw_rnn_over_trained_elements(i):
+    """Which element a step's gradient is added to data say: the step may not have run."""
+    tf = i.tf
+    cell = keras().layers.SimpleRNNCell(SIZE, kernel_initializer=keras().initializers.GlorotUniform(3), recurrent_initializer=keras().initializers.
+                                        GlorotUniform(5))
+    elements = tf.TensorArray(tf.float32, TIME).unstack(tf.transpose(i.x * i.v, [1, 0, 2]))
+
+    def step(time, output, state, _):
+        ended = time >= i.n
+        read = tf.cond(tf.reduce_all(ended), lambda: tf.zeros_like(i.x[:, 0]), lambda: elements.read(time))
+        return ended, read, tf.tanh(i.x[:, 1]) if output is None else state, i.v if output is None else output * i.v, None
+    _, state, _ = tf.nn.raw_rnn(cell, step)
+    return i.loss_of(state[0] if isinstance(state, (list, tuple)) else state)
+
+
+@case(1, 2)
+def array_that_a_branch_reads(i):
+    """Its elements have a gradient; of the branch that is not taken it is zeros as large as what stands for the array."""
+    tf = i.tf
+    elements = tf.TensorArray(tf.float32, TIME, clear_after_read=False).unstack(tf.transpose(i.x * i.v, [1, 0, 2]))
+    read = tf.cond(tf.reduce_any(i.n > 2), lambda: elements.read(0) + elements.read(2), lambda: tf.zeros_like(i.x[:, 0]))
+    return i.loss_of(read)
+
+
+@case(1, 2)
 def dropout_with_a_seed_in_a_loop(i):
     """A node's generator goes on from iteration to iteration, and from step to step."""
     tf = i.tf

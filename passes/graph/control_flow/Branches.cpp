@@ -35,6 +35,12 @@ static Datum clear(const Datum &datum) {
 /// Elements that nothing was written to are zeros; their shapes are those of the other list.
 StraightLine::Results StraightLine::zerosLikeContainer(Node &node) { return Data{clear(node.operands[0])}; }
 
+/// What stands for a list or a tensor array in the graph is one value, of which a branch that is not taken gives zeros
+/// as its gradient.
+StraightLine::Results StraightLine::containerShape(Node &node) {
+  return Data{getVector(llvm::cast<TensorType>(node.op->getResult(0).getType()).getElementType(), {})};
+}
+
 StraightLine::Results StraightLine::sum(Node &node) {
   Datum total = node.operands[0];
   for (const Datum &next : ArrayRef(node.operands).drop_front()) {

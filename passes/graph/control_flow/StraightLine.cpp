@@ -264,6 +264,8 @@ LogicalResult StraightLine::runNode(Operation &op, Scope &scope) {
   if (!handler && (takesContainer || llvm::isa<dfg::IdentityOp>(op))) {
     if (llvm::isa<dfg::ZerosLikeOp>(op))
       handler = &StraightLine::zerosLikeContainer;
+    else if (takesContainer && llvm::isa<dfg::ShapeOp>(op))
+      handler = &StraightLine::containerShape;
     else if (op.hasTrait<dfg::Adds>() || llvm::isa<dfg::AddNOp>(op))
       handler = &StraightLine::sum;
     else if (takesContainer ? op.hasTrait<dfg::Forwards>()

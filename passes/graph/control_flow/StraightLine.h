@@ -269,6 +269,7 @@ private:
   // ---- Branches.cpp --------------------------------------------------------------------------------------------
   Results identity(Node &node);
   Results zerosLikeContainer(Node &node);
+  Results containerShape(Node &node);
   Results sum(Node &node);
   Results ifElse(Node &node);
   Results caseOf(Node &node);
@@ -392,6 +393,7 @@ private:
   Results arrayGradient(Node &node);
   llvm::FailureOr<const Container *> getArray(Node &node, unsigned flow);
   Results arrayWrite(Node &node);
+  Results addWhere(Node &node, const Container &array);
   Results arrayRead(Node &node);
   Results arrayGather(Node &node);
   Results arrayScatter(Node &node);

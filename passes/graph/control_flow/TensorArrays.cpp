@@ -88,6 +88,26 @@ LogicalResult StraightLine::countOutArray(Node &node, unsigned flow) {
   return countOutOperand(node, isHandle ? 0 : flow);
 }
 
+/// Adds a gradient to the element whose number data say.
+StraightLine::Results StraightLine::addWhere(Node &node, const Container &array) {
+  const Datum &index = node.operands[1], &item = node.operands[2];
+  if (!index.value || !item.value)
+    return fail(node) << "writes a gradient to an element that is not known", failure();
+  auto changed = std::make_shared<Container>(array);
+  for (auto [i, element] : llvm::enumerate(changed->elements)) {
+    Value isHere = equal(index.value, i, node.name + "/is_" + std::to_string(i));
+    Datum old = element.isUnset() ? Datum(zerosLike(item.value, node.name + "/zeros")) : element;
+    FailureOr<Datum> total = add(element, item, node);
+    if (!isHere || failed(total))
+      return failure();
+    FailureOr<Datum> chosen = select(isHere, *total, old, node);
+    if (failed(chosen))
+      return failure();
+    element = *chosen;
+  }
+  return Data{Datum(changed)};
+}
+
 StraightLine::Results StraightLine::arrayWrite(Node &node) {
   if (failed(countOutArray(node, 3)))
     return failure();
@@ -106,8 +126,14 @@ StraightLine::Results StraightLine::arrayWrite(Node &node) {
     item = *total;
   } else if ((*array)->accumulates) {
     std::optional<int64_t> index = getConstant(node.operands[1]);
-    if (!index || *index < 0 || *index >= static_cast<int64_t>((*array)->elements.size()))
-      return fail(node) << "writes a gradient to an element that is not known", failure();
+    if (!index)
+      return addWhere(node, **array);
+    if (*index < 0 || *index >= static_cast<int64_t>((*array)->elements.size())) {
+      // Where data choose the branch its read has ended the run, if it was taken (getAt).
+      if (!active)
+        return fail(node) << "writes a gradient to an element that is not there", failure();
+      return Data{Datum(std::make_shared<Container>(**array))};
+    }
     FailureOr<Datum> total = add((*array)->elements[*index], item, node);
     if (failed(total))
       return failure();
