@@ -69,30 +69,46 @@ private:
 
 } // namespace
 
-/// The nodes that run behind an update, by operands or control edges.
-static llvm::StringSet<> findBehindUpdates(const GraphDef &graph, Library &library) {
-  llvm::StringMap<llvm::SmallVector<const NodeDef *>> users;
-  llvm::StringSet<> behind;
-  llvm::SmallVector<const NodeDef *> pending;
-  for (const NodeDef &node : graph.node()) {
-    for (llvm::StringRef input : node.input()) {
-      input.consume_front("^");
-      users[getProducer(input)].push_back(&node);
+namespace {
+/// How many updates the nodes of a graph need, by operands or control edges.
+class NeededUpdates {
+public:
+  NeededUpdates(const GraphDef &graph, Library &library) {
+    for (const NodeDef &node : graph.node()) {
+      nodes[node.name()] = &node;
+      if (library.updates(node))
+        updates.insert(&node);
     }
-    if (library.updates(node) && behind.insert(node.name()).second)
-      pending.push_back(&node);
   }
-  while (!pending.empty())
-    for (const NodeDef *user : users.lookup(pending.pop_back_val()->name()))
-      if (behind.insert(user->name()).second)
-        pending.push_back(user);
-  return behind;
-}
+
+  bool none() const { return updates.empty(); }
+
+  unsigned count(const NodeDef &node) const {
+    llvm::DenseSet<const NodeDef *> seen = {&node};
+    llvm::SmallVector<const NodeDef *> pending = {&node};
+    unsigned found = 0;
+    while (!pending.empty()) {
+      const NodeDef *next = pending.pop_back_val();
+      found += updates.contains(next);
+      for (llvm::StringRef input : next->input()) {
+        input.consume_front("^");
+        if (const NodeDef *producer = nodes.lookup(getProducer(input)); producer && seen.insert(producer).second)
+          pending.push_back(producer);
+      }
+    }
+    return found;
+  }
+
+private:
+  llvm::StringMap<const NodeDef *> nodes;
+  llvm::DenseSet<const NodeDef *> updates;
+};
+} // namespace
 
 /// The results of the function whose graph this is.
 static void addResults(const GraphDef &graph, Library &library, FunctionEndpoints &endpoints) {
   llvm::StringSet<> used;
-  bool captures = false, updates = false;
+  bool captures = false;
   for (const NodeDef &node : graph.node()) {
     for (llvm::StringRef input : node.input()) {
       input.consume_front("^");
@@ -100,20 +116,23 @@ static void addResults(const GraphDef &graph, Library &library, FunctionEndpoint
     }
     const AttrValue *dtype = findAttr(node, "dtype");
     captures |= node.op() == "Placeholder" && dtype && dtype->type() == DT_RESOURCE;
-    updates |= library.updates(node);
   }
-  if (!captures || !updates)
+  NeededUpdates updates(graph, library);
+  if (!captures || updates.none())
     return;
-  // Each of them waits for everything that the function must run; other Identities without users wait for nothing (what
-  // a function with a gradient of its own leaves of its results).
-  llvm::StringSet<> behindUpdates = findBehindUpdates(graph, library);
-  SmallVector<std::string> others;
+  // Each of them waits for everything that the function must run. Other Identities without users wait for less: what a
+  // function with a gradient of its own leaves of its results, what Python made of a metric and did not return.
+  unsigned most = 0;
   for (const NodeDef &node : graph.node())
     if (const AttrValue *type = findAttr(node, "T"); node.op() == "Identity" && !used.contains(node.name()))
-      if (type && (type->type() == DT_FLOAT || type->type() == DT_DOUBLE))
-        (behindUpdates.contains(node.name()) ? endpoints.losses : others).push_back(node.name() + ":0");
-  if (endpoints.losses.empty())
-    endpoints.losses = std::move(others);
+      if (type && (type->type() == DT_FLOAT || type->type() == DT_DOUBLE)) {
+        const unsigned count = updates.count(node);
+        if (count > most)
+          endpoints.losses.clear();
+        if (count >= most)
+          endpoints.losses.push_back(node.name() + ":0");
+        most = std::max(most, count);
+      }
   if (!endpoints.losses.empty())
     endpoints.trainOps.push_back(getProducer(endpoints.losses.front()).str());
 }
