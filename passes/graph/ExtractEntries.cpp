@@ -77,6 +77,8 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     FailureOr<SmallVector<std::string>> evaluated = dropBehindUpdates(outputs);
     if (failed(evaluated))
       return signalPassFailure();
+    if (!lossName.empty())
+      warnOfNoNumber(outputs.front());
     if (!evaluated->empty())
       entries.push_back({"eval", "", *evaluated});
     if (entries.empty()) {
@@ -101,6 +103,16 @@ struct ExtractEntries : impl::ExtractEntriesBase<ExtractEntries> {
     removeUnused();
     if (objects)
       removeCopies(objects);
+  }
+
+  /// A loss that is not one number is given like a fetch, and is not in the log.
+  void warnOfNoNumber(StringRef tensor) {
+    Value value = endpoints->findTensor(tensor);
+    auto type = value ? llvm::dyn_cast<RankedTensorType>(value.getType()) : RankedTensorType();
+    if (!type || (type.getElementType().isFloat() && type.hasStaticShape() && type.getNumElements() == 1))
+      return;
+    emitWarning(value.getLoc()) << "the loss '" << tensor << "' is " << type
+                                << ", and not one floating-point number: the log has no loss" << listCandidates();
   }
 
   /// Of the fetches those that evaluation can give: it changes no variable, so nothing that is computed of what an
