@@ -165,6 +165,14 @@ def slice_of_a_reference(i):
 
 @case(2)
 @case(1)
+def bands_of_a_product(i):
+    """TensorFlow's import does not know the product's sizes, which are computed, if the graph does not note them, and refuses a band of unknown width."""
+    tf = i.tf
+    return i.loss_of(tf.reduce_sum(tf.linalg.diag(tf.tensordot(i.x[:, :3], i.m, 1), k=(-1, 1)), 1))
+
+
+@case(2)
+@case(1)
 def moving_averages(i):
     """Of new values that servers hold; their initial values ask whether the variables have any."""
     averages = i.tf.train.ExponentialMovingAverage(0.9, i.tf.train.get_or_create_global_step())

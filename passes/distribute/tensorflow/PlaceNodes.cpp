@@ -52,6 +52,27 @@ void updateColocation(const WorkerGraph &worker, Operation *op) {
   });
 }
 
+/// The shapes that the author's graph notes on a node are what Python knew of them, where TensorFlow's inference of an
+/// import knows less (a reshape to sizes that are computed), and other nodes are refused for it. Of a share they are
+/// the results' own.
+void noteShapes(Operation *op, Builder &builder) {
+  constexpr llvm::StringLiteral kNote = "_output_shapes";
+  auto noted = dfg::getSourceAttribute<ArrayAttr>(op, kNote);
+  if (!noted)
+    return;
+  SmallVector<Attribute> shapes;
+  for (Type type : op->getResultTypes())
+    if (auto tensor = llvm::dyn_cast<RankedTensorType>(type)) {
+      SmallVector<int64_t> sizes(tensor.getShape());
+      llvm::replace(sizes, ShapedType::kDynamic, int64_t(-1));
+      shapes.push_back(dfg::TensorShapeAttr::get(builder.getContext(), /*unknownRank=*/false, sizes));
+    }
+  if (shapes.size() == op->getNumResults() && shapes.size() == noted.size())
+    dfg::setSourceAttribute(op, kNote, builder.getArrayAttr(shapes));
+  else
+    dfg::removeNotedShapes(op);
+}
+
 } // namespace
 
 void placeNodes(WorkerGraph &worker) {
@@ -59,7 +80,7 @@ void placeNodes(WorkerGraph &worker) {
   std::string own = worker.getDevice();
   for (Operation &op : worker.block) {
     updateColocation(worker, &op);
-    dfg::removeNotedShapes(&op);
+    noteShapes(&op, builder);
     if (worker.placed.contains(&op))
       continue;
     if (dist::PlaceAttr place = findPlace(worker, &op)) {

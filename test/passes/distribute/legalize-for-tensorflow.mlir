@@ -13,8 +13,9 @@ dfg.graph attributes {loss = "loss:0", train_op = "train"} {
   %lr = dfg.const dense<1.0> : tensor<f32> : tensor<f32> loc("lr")
   %axis = dfg.const dense<[0]> : tensor<1xi32> : tensor<1xi32> loc("axis")
   // What an author asked for within a task is kept.
-  // CHECK: %[[GW:.*]] = dfg.mean {{.*}}device = "/job:worker/task:1/device:CPU:0"
-  %gw = dfg.mean %x, %axis {device = "/job:worker/replica:0/task:0/device:CPU:0"} : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("gw")
+  // The shapes that Python noted on a node are the results' of a share.
+  // CHECK: %[[GW:.*]] = dfg.mean {{.*}}device = "/job:worker/task:1/device:CPU:0"{{.*}}_output_shapes = [#dfg.shape<[4]>]
+  %gw = dfg.mean %x, %axis {device = "/job:worker/replica:0/task:0/device:CPU:0", tf = {_output_shapes = [#dfg.shape<[8]>]}} : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("gw")
   %gb = dfg.const dense<1.0> : tensor<2xf32> : tensor<2xf32> loc("gb")
   // A bucket is one collective of one flat tensor.
   // CHECK: %[[FW:.*]] = dfg.reshape %[[GW]]
