@@ -70,16 +70,25 @@ def _of_axes(args: Any, kwargs: Any) -> Any:
 # Which arguments (places, of lists two) are indices, and below what they must be.
 _INDICES: dict[str, Callable[..., Any]] = {
     "embedding": _of_rows, "_embedding_bag": _of_rows, "_embedding_bag_forward_only": _of_rows, "index": _of_axes, "index_put": _of_axes,
-    **{name: _along(2) for name in ("index_select", "gather", "scatter", "scatter_add", "scatter_reduce", "index_reduce", "index_add", "index_copy", "index_fill")}}
+    **{name: _along(2) for name in ("select", "index_select", "gather", "scatter", "scatter_add", "scatter_reduce", "index_reduce", "index_add", "index_copy", "index_fill")}}
 # What takes -1 for the last. What PyTorch makes of others (index_add) would as well.
-_FROM_END = {"index", "index_put", "index_fill", "take", "put"}
+_FROM_END = {"select", "index", "index_put", "index_fill", "take", "put"}
 # What PyTorch makes operations with indices of; those of others it makes itself, inside.
 _CHECKED = {*_INDICES, *_FROM_END, "nll_loss_forward", "nll_loss2d_forward", "nll_loss", "nll_loss2d", "multi_margin_loss", "take_along_dim"}
 
-_SAME_ELEMENTS = {"_to_copy", "alias", "clone", "contiguous", "detach", "expand", "lift_fresh_copy", "permute", "reshape", "select", "slice", "squeeze", "t",
+_SAME_ELEMENTS = {"_local_scalar_dense", "_to_copy", "alias", "clone", "contiguous", "detach", "expand", "lift_fresh_copy", "permute", "reshape", "select", "slice", "squeeze", "t",
                   "transpose", "unsqueeze", "view", "_unsafe_view"}
 # With places along an axis as a result, and which argument says the axis.
 _PLACES = {"argmax": 1, "argmin": 1, "argsort": 1, "sort": 1, "topk": 2, "max": 1, "min": 1, "kthvalue": 2}
+
+
+# What takes a number of a tensor, as x[i] does.
+_NUMBER = "_local_scalar_dense"
+
+
+def is_place(node: torch.fx.Node) -> bool:
+    """Whether it is a number of a tensor's that only says which part another one is of (x[i] of a tensor i without axes)."""
+    return _get_name(node.target) == _NUMBER and all(_get_name(user.target) == "select" and user.args[2] is node and user.args[0] is not node for user in node.users)
 
 
 def _get_name(target: Any) -> str:
@@ -145,7 +154,8 @@ def _get_indices(node: torch.fx.Node) -> Iterator[torch.fx.Node]:
     place = 2 if _INDICES[name] not in (_of_rows, _of_axes) else 1
     given = node.args[place]
     for each in given if isinstance(given, (list, tuple)) else [given]:
-        if isinstance(each, torch.fx.Node):
+        # A number that is made of the batch's size is no tensor's.
+        if isinstance(each, torch.fx.Node) and (name != "select" or _get_name(each.target) == _NUMBER):
             yield each
 
 

@@ -107,7 +107,7 @@ class Graph:
     def _is_known(node: torch.fx.Node) -> bool:
         full, name = get_names(node.target)
         return (full in TABLE or name in TABLE or name in ("masked_select", "nonzero") or name in RANDOM or full in OF_NODES or name in OF_NODES
-                or name in ("sym_size", "sym_numel", "scaled_dot_product_attention") or node.target in (COTANGENT, WITH_GRADIENT, JOIN) or Graph._is_check(node.target))
+                or name in ("sym_size", "sym_numel", "scaled_dot_product_attention") or _indices.is_place(node) or node.target in (COTANGENT, WITH_GRADIENT, JOIN) or Graph._is_check(node.target))
 
     @staticmethod
     def _is_check(target: Any) -> bool:
@@ -143,7 +143,7 @@ class Graph:
         if node in self.chosen and not _draws(node):
             compute = functools.partial(OF_NODES.get(full) or OF_NODES[name], node) if full in OF_NODES or name in OF_NODES else TABLE.get(full) or TABLE.get(name)
             return self._as_said(node, self.chosen.run(node, values, args, kwargs, compute))
-        if node.target is JOIN:
+        if node.target is JOIN or _indices.is_place(node):
             value = args[0]
         elif name == "sym_size" and args[1] == 0:
             value = args[0].shape[0] // self.rows.get(node.args[0].name, 1)

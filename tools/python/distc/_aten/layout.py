@@ -1,6 +1,7 @@
 """Operations that only move elements."""
 from __future__ import annotations
 
+import jax
 import jax.numpy as jnp
 from jax import lax
 
@@ -59,6 +60,8 @@ def _slice(x, axis=0, start=None, end=None, step=1):
 @define("select")
 def _select(x, axis, index):
     size = x.shape[axis]
+    if isinstance(index, jax.Array):
+        return lax.dynamic_index_in_dim(x, jnp.where(index < 0, index + jnp.asarray(size, index.dtype), index), axis, keepdims=False)
     if isinstance(size, int):
         return lax.index_in_dim(x, index, axis, keepdims=False)
     # One of the examples of the batch.
