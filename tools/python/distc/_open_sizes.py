@@ -25,13 +25,15 @@ _LeastSquares = collections.namedtuple("_LeastSquares", ("solution", "residuals"
 
 @contextlib.contextmanager
 def with_open_parts() -> Iterator[None]:
-    """Equal parts of a size that is open, diagonals from one on, covariances and len(), which torch.export takes for questions how large it is; and
+    """Equal parts of a size that is open, diagonals from one on, covariances, even spaces and len(), which torch.export takes for questions how large it is; and
     whether a mask is causal, which it takes for one what it holds."""
     split, diagonal = torch.Tensor.split, torch.Tensor.diagonal
 
     # Parameters have PyTorch's names.
     def split_open(tensor: torch.Tensor, split_size: Any, dim: int = 0) -> Any:
         whole = tensor.shape[dim]
+        if isinstance(split_size, (list, tuple)) and any(isinstance(size, torch.SymInt) for size in split_size) and is_known(sum(split_size) == whole):
+            return tuple(tensor.narrow(dim, sum(split_size[:i]), size) for i, size in enumerate(split_size))
         if not isinstance(split_size, (int, torch.SymInt)) or isinstance(whole, int) or not is_known(whole % split_size == 0):
             return split(tensor, split_size, dim)
         return tuple(tensor.narrow(dim, i * split_size, split_size) for i in range(int(whole // split_size)))
@@ -81,6 +83,16 @@ def with_open_parts() -> Iterator[None]:
             return corrcoef(input)
         deviations = product.diagonal().sqrt()
         return (product / deviations[:, None] / deviations).clip(-1, 1)
+
+    def linspace_open(start: Any, end: Any, steps: Any, *, out: torch.Tensor | None = None, dtype: torch.dtype | None = None, **options: Any) -> torch.Tensor:
+        dtype = dtype or torch.get_default_dtype()
+        if not isinstance(steps, torch.SymInt) or out is not None or not dtype.is_floating_point:
+            return linspace(start, end, steps, out=out, dtype=dtype, **options)
+        start, end = (each.to(dtype) if isinstance(each, torch.Tensor) else torch.scalar_tensor(each, dtype=dtype) for each in (start, end))
+        places = torch.arange(steps)
+        step = (end - start) / torch.scalar_tensor(steps - 1, dtype=dtype).clamp(min=1)
+        # As PyTorch counts: the second half from the end, but not a single one.
+        return torch.where((places < steps // 2) | (places == 0), start + step * places, end - step * (steps - 1 - places))
 
     def is_causal_open(mask: torch.Tensor | None, is_causal: bool | None = None, size: int | None = None) -> bool:
         # Whether the mask, which is used where this is not true, is the causal one depends on what it holds.
@@ -150,7 +162,7 @@ def with_open_parts() -> Iterator[None]:
                 "log": lambda x, base=math.e: to_tensor(torch.log)(x) / log(base)}
     log = math.log
     length, chunk, diag, cdist = builtins.len, torch.Tensor.chunk, torch.Tensor.diag, torch.cdist
-    take_along, cov, corrcoef = torch.take_along_dim, torch.cov, torch.corrcoef
+    take_along, cov, corrcoef, linspace = torch.take_along_dim, torch.cov, torch.corrcoef, torch.linspace
     matrix_norm, norm = torch.linalg.matrix_norm, torch.linalg.norm
     fill_diagonal, repeat, tile = torch.Tensor.fill_diagonal_, torch.Tensor.repeat, torch.Tensor.tile
     with contextlib.ExitStack() as stack:
@@ -167,6 +179,7 @@ def with_open_parts() -> Iterator[None]:
         # It orders the products of torch.einsum by their sizes.
         stack.enter_context(mock.patch.object(torch.backends.opt_einsum, "enabled", False))
         stack.enter_context(mock.patch.object(torch, "cdist", cdist_open))
+        stack.enter_context(mock.patch.object(torch, "linspace", linspace_open))
         stack.enter_context(mock.patch.object(torch, "ctc_loss", ctc_loss))
         stack.enter_context(with_packed_sequences())
         stack.enter_context(with_open_layers())

@@ -104,7 +104,14 @@ def export_program(module: WithLoss, batch: Any) -> tuple[torch.export.ExportedP
     def export(least: int, most: int | None = None, batch: Any = batch, **options: Any) -> torch.export.ExportedProgram:
         size = torch.export.Dim("batch", min=least, max=most)
         shapes = _pytree.tree_map(lambda leaf: {0: size}, batch)
-        return torch.export.export(module, (batch,), dynamic_shapes=(shapes,), strict=False, **options)
+        try:
+            return torch.export.export(module, (batch,), dynamic_shapes=(shapes,), strict=False, **options)
+        except AssertionError as error:
+            # It has no words for a bound of the batch's size that is no whole number.
+            if not str(error).startswith("Expected op to be '=='"):
+                raise
+            kind = torch._dynamo.exc.UserErrorType.CONSTRAINT_VIOLATION
+            raise torch._dynamo.exc.UserError(kind, f"Constraints violated (batch): {str(error).rpartition(' for ')[2]}") from error
 
     def written(smallest: int, *arguments: Any, **options: Any) -> tuple[torch.export.ExportedProgram, int, _Write]:
         return export(*arguments, **options), smallest, lambda: export(*arguments, **options)
