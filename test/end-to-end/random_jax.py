@@ -75,7 +75,7 @@ BATCHWISE = {"batch norm": lambda x: (x - x.mean(0)) * lax.rsqrt(x.var(0) + 0.1)
              "parts": lambda x: (lambda z: (z - z.mean(1, keepdims=True)).reshape(x.shape) + 0.1 * x)(x.reshape(2, -1, WIDTH)), "pairs": lambda x: (lambda z: (z[:, ::-1] * z).reshape(x.shape))(x.reshape(-1, 2, WIDTH)),
              "halves": lambda x: (lambda a, b: jnp.concatenate([jnp.tanh(a) * b, a - b]))(*jnp.split(x, 2)), "every other": lambda x: jnp.concatenate([x[::2] * x[1::2], x[1::2]]),
              "first half": lambda x: x.at[:x.shape[0] // 2].multiply(0.5), "shuffled": lambda x: x * jnp.tanh(x[jax.random.permutation(jax.random.key(1), x.shape[0])]),
-             "permuted": lambda x: 0.7 * x + 0.3 * x[jnp.argsort(x[:, 0])], "sums so far": lambda x: x + jnp.cumsum(x, 0) / BATCH}
+             "permuted": lambda x: 0.7 * x + 0.3 * x[jnp.argsort(x[:, 0])], "sums so far": lambda x: x + jnp.cumsum(x, 0) / BATCH, "logarithms of sums so far": lambda x: x - 0.5 * lax.cumlogsumexp(x, 0, reverse=True)}
 
 
 @jax.custom_vjp

@@ -12,6 +12,7 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import lax
 from jax._src.lax import lax as lax_internal
 from jax.export import is_symbolic_dim
 from jax.extend import core
@@ -79,7 +80,44 @@ def _with_open_axes() -> Iterator[None]:
         if reduce:
             patches.enter_context(mock.patch.object(lax_internal, "_reduce_jvp", reduce_open))
         _open_permutations(patches)
+        _open_scans(patches)
         yield
+
+
+def scan_open(function: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+    """lax.associative_scan over examples whose number is open: behind step k each has what the 2^k that end with it make."""
+    # Of no type of Python's own, which the loop would change.
+    elems = jax.tree.map(jnp.asarray, elems)
+    axis %= jax.tree.leaves(elems)[0].ndim
+    size = jax.tree.leaves(elems)[0].shape[axis]
+    numbers = jnp.arange(size, dtype=np.int32)
+
+    def double(elems: Any, distance: Any) -> Any:
+        before = numbers + distance if reverse else numbers - distance
+        is_there = (before >= 0) & (before < jnp.asarray(size, np.int32))
+        joined = function(jax.tree.map(lambda x: jnp.take(x, jnp.where(is_there, before, numbers), axis=axis), elems), elems)
+        return jax.tree.map(lambda new, x: jnp.where(is_there.reshape([-1 if each == axis else 1 for each in range(x.ndim)]), new, x), joined, elems)
+
+    def step(elems: Any, distance: Any) -> tuple[Any, None]:
+        return lax.cond(distance < jnp.asarray(size, np.int32), double, lambda elems, _: elems, elems, distance), None
+
+    return lax.scan(step, elems, 2 ** jnp.arange(31, dtype=np.int32))[0]
+
+
+def _open_scans(patches: contextlib.ExitStack) -> None:
+    """lax.associative_scan over the examples, of which JAX also makes the gradients of cumprod, cummax and cumlogsumexp: it divides them in halves."""
+    from jax._src.lax.control_flow import loops
+
+    scan = lax.associative_scan
+
+    def scan_any(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
+        leaves = jax.tree.leaves(elems)
+        is_open = bool(leaves) and leaves[0].ndim > 0 and is_symbolic_dim(leaves[0].shape[axis])
+        return (scan_open if is_open else scan)(fn, elems, reverse, axis)
+
+    for module in (lax, loops):
+        if hasattr(module, "associative_scan"):
+            patches.enter_context(mock.patch.object(module, "associative_scan", scan_any))
 
 
 def _open_permutations(patches: contextlib.ExitStack) -> None:

@@ -154,7 +154,9 @@ def _cumlogsumexp(x: Any, *, axis: int, reverse: bool) -> Any:
     from jax import lax
     from jax import numpy as jnp
 
-    return lax.associative_scan(jnp.logaddexp, x, axis=axis, reverse=reverse)
+    from distc._loops import scan_open
+
+    return (lax.associative_scan if isinstance(x.shape[axis], int) else scan_open)(jnp.logaddexp, x, axis=axis, reverse=reverse)
 
 
 @functools.cache

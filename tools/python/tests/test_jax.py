@@ -438,6 +438,32 @@ def test_many_examples_in_random_order(tmp_path):
         np.testing.assert_allclose(result.state, step(jnp.ones(3), data[:batch])[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("scan", [
+    lambda z: jax.lax.cumlogsumexp(z, 0),
+    lambda z: jax.lax.cumlogsumexp(z[None], 1, reverse=True)[0],
+    lambda z: jax.lax.cumprod(jnp.tanh(z) + 0.5, 0) + jax.lax.cummax(z, 0) * jax.lax.cummin(z, 0, reverse=True),
+    lambda z: jax.lax.associative_scan(lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (jax.nn.sigmoid(z), z))[1],
+    lambda z: jax.lax.associative_scan(lambda a, b: (a @ b) / 2, z[:, :, None] * z[:, None] + jnp.eye(3), reverse=True)[:, 0],
+])
+def test_scans_over_the_examples(tmp_path, scan):
+    """Of which JAX makes halves, where it knows how many there are. (The first two are those of a proportional hazards model.)"""
+    def step(w, batch):
+        value, gradient = jax.value_and_grad(lambda w: (scan(batch["x"] * w) * batch["y"]).mean())(w)
+        return w - 0.1 * gradient, value
+
+    data = {"x": np.random.RandomState(0).randn(14, 3).astype("f"), "y": np.random.RandomState(1).randn(14, 3).astype("f")}
+    exported = distc.jax.export(step, jnp.ones(3), data, tmp_path / "step.mlir")
+    for batch in (2, 14):
+        result = distc.compile(exported, batch=batch, replicas=2).train(data, 2)
+        w, losses = jnp.ones(3), []
+        for number in range(2):
+            begin = number * batch % 14
+            w, value = step(w, {name: array[begin:begin + batch] for name, array in data.items()})
+            losses.append(value)
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(result.state, w, rtol=1e-4, atol=1e-5)
+
+
 @pytest.mark.parametrize("loss,way", [
     (lambda w, x: (x.reshape(5, -1, 3).std(0) @ w).mean(), "as one example"),
     (lambda w, x: jax.lax.top_k((x @ w)[:, 0], 9)[0].mean(), "weights that are zero"),
