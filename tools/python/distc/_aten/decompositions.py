@@ -10,7 +10,7 @@ def get_decompositions() -> Any:
     """How torch.export is to write operations that are none of the core. Those whose gradient is not that of what PyTorch makes of them
     stay whole, and attention: what PyTorch makes of it asks for views that the layout in memory of its own result does not allow."""
     whole = {f"aten::{name}" for name in ("scaled_dot_product_attention", "detach", "linalg_vector_norm", "std.correction", "hardswish",
-                                        "hardsigmoid", "xlogy.Tensor", "sinc", "stack", "logsumexp", "max_unpool2d", "max_unpool3d")}
+                                        "hardsigmoid", "xlogy.Tensor", "sinc", "stack", "logsumexp", "special_log_ndtr", "max_unpool2d", "max_unpool3d")}
     table = torch.export.default_decompositions()
     for operation in [each for each in table if each.name() in whole]:
         table.pop(operation)

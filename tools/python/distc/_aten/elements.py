@@ -25,6 +25,7 @@ for _name, _function in {"neg": jnp.negative, "asin": jnp.arcsin, "acos": jnp.ar
                          "__lshift__": jnp.left_shift, "__rshift__": jnp.right_shift, "bitwise_left_shift": jnp.left_shift, "bitwise_right_shift": jnp.right_shift,
                          "i0": jax.scipy.special.i0, "special_i0e": jax.scipy.special.i0e, "special_i1": jax.scipy.special.i1,
                          "special_i1e": jax.scipy.special.i1e, "special_zeta": jax.scipy.special.zeta,
+                         "special_ndtri": jax.scipy.special.ndtri, "special_log_ndtr": jax.scipy.special.log_ndtr,
                          "polygamma": jax.scipy.special.polygamma, "_is_all_true": jnp.all, "_is_any_true": jnp.any,
                          "log_sigmoid_forward": lambda x: (jax.nn.log_sigmoid(x), x)}.items():
     TABLE[_name] = _function

@@ -12,6 +12,11 @@ for _name in ("mm", "bmm", "matmul", "mv", "dot"):
     TABLE[_name] = jnp.matmul
 
 
+@define("addbmm")
+def _addbmm(bias, x, y, *, beta=1, alpha=1):
+    return beta * bias + alpha * jnp.einsum("bij,bjk->ik", x, y)
+
+
 @define("addmm", "baddbmm", "addmv")
 def _addmm(bias, x, y, *, beta=1, alpha=1):
     product = jnp.matmul(x, y)
