@@ -716,8 +716,19 @@ Converter::Result Converter::scatter(Operation *op, Values operands, Builder &g)
   }
   if (front > 0)
     return fail(g, "replaces many rows of each example by index; with jax.vmap, of at most 32 rows it does");
-  if (!rows->count.isConstant())
-    return fail(g, "replaces examples of the batch by index");
+  if (!rows->count.isConstant()) {
+    // How many rows there are is open: each takes the last that replaces it, if one does.
+    Dims values(1, each), along(1 + rows->rest.size(), Dim(1));
+    values.append(merged.begin() + 1, merged.end());
+    along[0] = rows->count;
+    Value ids = g.reshape(positions, {each});
+    Value total = each.isConstant() ? g.integer(each.getConstant()) : g.reshape(g.sizes({each}, ids), {});
+    Value numbers = g.make<dfg::RangeOp>({g.integer(0), total, g.integer(1)});
+    Value last = g.make<dfg::UnsortedSegmentMaxOp>({numbers, ids, rows->countValue});
+    Value given = g.gather(g.reshape(updates, values), g.maximum(last, g.integer(0)), 0);
+    Value isReplaced = g.reshape(g.lessEqual(g.integer(0), last), along);
+    return one(g, asOperand(g.select(isReplaced, given, asRows(operand))));
+  }
   const int64_t depth = rows->count.getConstant();
   // What is outside goes to a row of its own.
   Value rowsAndOne = g.padAxis(asRows(operand), 0, 0, 1);

@@ -438,6 +438,28 @@ def test_many_examples_in_random_order(tmp_path):
         np.testing.assert_allclose(result.state, step(jnp.ones(3), data[:batch])[0], rtol=1e-6)
 
 
+@pytest.mark.parametrize("replace", [
+    lambda x, i: jnp.zeros_like(x).at[jnp.argsort(x[:, 0])].set(jnp.tanh(x)),
+    lambda x, i: x.at[i].set(jnp.tanh(x)),  # some twice, some outside
+    lambda x, i: x.at[jnp.stack([i, 9 - i], 1)].set(jnp.stack([jnp.tanh(x), x * x], 1)),
+    lambda x, i: x.at[::2].set(0.5) * jnp.zeros(x.shape[0], bool).at[i].set(True)[:, None],
+])
+def test_examples_that_are_replaced(tmp_path, replace):
+    """Where indices say; of several that go to one example, the last."""
+    def step(w, batch):
+        value, gradient = jax.value_and_grad(lambda w: (replace(batch["x"] * w, batch["i"]) * batch["y"]).mean())(w)
+        return w - 0.1 * gradient, value
+
+    random = np.random.RandomState(0)
+    data = {"x": random.randn(16, 3).astype("f"), "y": random.randn(16, 3).astype("f"), "i": random.randint(-9, 10, 16).astype("i")}
+    losses, last = models.train_here(step, jnp.ones(3), data, 8, 3)
+    exported = distc.jax.export(step, jnp.ones(3), {name: array[:8] for name, array in data.items()}, tmp_path / "step.mlir")
+    for replicas, processes in ((2, False), (4, True)):
+        result = distc.compile(exported, batch=8, replicas=replicas, processes=processes).train(data, 3)
+        np.testing.assert_allclose(result.losses, losses, rtol=1e-5, atol=1e-6)
+        np.testing.assert_allclose(result.state, last, rtol=1e-5, atol=1e-6)
+
+
 @pytest.mark.parametrize("scan", [
     lambda z: jax.lax.cumlogsumexp(z, 0),
     lambda z: jax.lax.cumlogsumexp(z[None], 1, reverse=True)[0],

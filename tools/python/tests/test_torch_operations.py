@@ -106,6 +106,8 @@ CASES = {
     "bits": of(lambda x, y: ((y << 2) ^ 5 | 1)[:, None] * row(x) + (y >> 1)[:, None] * row(x, 1)),
     "functions": of(lambda x, y: torch.hypot(row(x), row(x, 1)) + torch.copysign(row(x), row(x, 1)) + row(x).exp2() + torch.ldexp(row(x), y[:, None])),
     "special functions": of(lambda x, y: torch.special.i0(row(x)) + torch.special.i1(row(x)) + torch.special.polygamma(1, row(x) ** 2 + 1)),
+    "examples moved": of(lambda x, y: torch.zeros_like(row(x)).index_copy(0, row(x, 1)[:, 0].argsort(), row(x).cumsum(0)) + row(x, 2).index_fill(0, torch.tensor([0, -1]), 0.5)),
+    "every other example set": of(lambda x, y: (lambda z: (z.__setitem__(slice(None, None, 2), row(x, 1)[1::2]), z)[1])(row(x).clone())),
     "normal distribution": of(lambda x, y: torch.special.log_ndtr(4 * row(x)) + torch.special.ndtri(torch.sigmoid(row(x, 1))) + torch.special.ndtr(row(x, 2))),
     "sums of products": of(lambda x, y: row(x) * torch.addbmm(MATRIX, x[:, 0], x[:, 1], beta=0.5, alpha=0.1)[0]),
     "inverse": of(lambda x, y: torch.linalg.inv(x[:, 0] + 9 * MATRIX)),
