@@ -181,6 +181,11 @@ def _with_ways_out() -> Iterator[None]:
     try:
         yield
     except jax.errors.InconclusiveDimensionOperation as error:
+        if re.search(r"'[^']*\bb\b[^']*' <= '\d+' is inconclusive", str(error)):
+            raise NotImplementedError(
+                "the step takes or writes as many rows as the batch has, whose number is left open, of an array of a known size, which may have fewer "
+                "(lax.dynamic_update_slice of a queue): name them by their places (queue.at[(start + jnp.arange(x.shape[0])) % size].set(x)), or join them "
+                f"(jnp.concatenate([x, queue])[:size]). JAX says: {str(error).strip().splitlines()[0]}") from error
         raise NotImplementedError(
             "the step asks how large the batch is, which is left open: for as many of the examples as a number says (lax.top_k over them; smallest_batch of "
             "distc.jax.export says how many there are at least), equal parts of it that the example has not (batch_multiple says what the number of examples is a "

@@ -489,6 +489,7 @@ def test_scans_over_the_examples(tmp_path, scan):
 @pytest.mark.parametrize("loss,way", [
     (lambda w, x: (x.reshape(5, -1, 3).std(0) @ w).mean(), "as one example"),
     (lambda w, x: jax.lax.top_k((x @ w)[:, 0], 9)[0].mean(), "weights that are zero"),
+    (lambda w, x: jax.lax.dynamic_update_slice(jnp.zeros((24, 2)), x @ w, (3, 0)).mean(), "by their places"),
     (lambda w, x: jnp.linalg.eigvals(w.T @ w).real.mean() * x.mean(), "'eig'.*symmetric"),
 ])
 def test_what_jax_does_not_write_down_has_a_way_out(tmp_path, loss, way):
