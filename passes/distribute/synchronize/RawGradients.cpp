@@ -475,6 +475,14 @@ private:
   /// `adder`: the node that adds up the rows, where it is not the update.
   LogicalResult takeSparse(SparseGradient &gradient, dfg::UpdateInterface update, Operation *adder = nullptr) {
     llvm::StringRef variable = getUpdatedVariable(update);
+    // Each replica has rows of other indices: joined, none is outvoted.
+    if (llvm::StringRef aggregated = findAggregated(gradient.values); !aggregated.empty())
+      return update->emitError()
+             << "the gradient of variable '" << aggregated
+             << "' is sparse, rows of which each replica has others, and its aggregator, "
+             << policies.get(aggregated).aggregator
+             << ", has no rule for these; let a strategy file say aggregator AUTO for this "
+                "variable, or make its gradient dense (a matmul with one_hot, in place of a gather)";
     std::optional<int> scale = flow.get(gradient.values).scale;
     if (flow.get(gradient.values).zero || isAlone())
       scale = 0;
@@ -511,6 +519,37 @@ private:
       found.indexUses[{op, gradient.indices}] = gradient.values;
     found.indexUses[{adder ? adder : update.getOperation(), gradient.indices}] = gradient.values;
     return success();
+  }
+
+  /// A variable that is updated by rows, by way of slots that are as well, and whose gradients the strategy wants
+  /// aggregated; "" for none.
+  llvm::StringRef findAggregated(Value rows) const {
+    if (policies.replicas == 1 || llvm::none_of(found.updates, [&](Operation *update) {
+          return policies.get(getUpdatedVariable(update)).aggregator;
+        }))
+      return "";
+    llvm::SetVector<Operation *> reached(rows.getUsers().begin(), rows.getUsers().end());
+    for (size_t at = 0; at < reached.size(); ++at) {
+      Operation *op = reached[at];
+      if (llvm::isa<dfg::UpdateInterface>(op)) {
+        llvm::StringRef variable = getUpdatedVariable(op);
+        if (policies.get(variable).aggregator)
+          return variable;
+        auto isVariable = [&](Value operand) {
+          auto handle = dfg::getVariableHandle(operand);
+          return handle && handle.getVariable() == variable;
+        };
+        for (Operation *next = op->getNextNode(); next; next = next->getNextNode())
+          if (llvm::any_of(next->getOperands(), isVariable))
+            reached.insert(next);
+      }
+      // A number (a norm) scales gradients of others.
+      for (Value result : op->getResults())
+        if (auto type = llvm::dyn_cast<RankedTensorType>(result.getType());
+            !type || !type.hasStaticShape() || type.getNumElements() != 1)
+          reached.insert(result.getUsers().begin(), result.getUsers().end());
+    }
+    return "";
   }
 
   void take(Value indices, Value values, dist::Reduction reduction, llvm::StringRef variable) {

@@ -680,3 +680,20 @@ drt.entry "step" {
   // expected-error @+1 {{has a negative bucket, or shards that are not three numbers each, from 0 on}}
   %ai, %av = drt.push_rows [%i], [%v] of ["s"] to [array<i64: 0, 8>] bucket 0 : (tensor<4xi32>, tensor<4x2xf32>) -> (tensor<8xi32>, tensor<8x2xf32>)
 }
+
+// -----
+
+// An aggregator chooses among several gradients, of which it compares elements.
+func.func @aggregate(%x: tensor<4xf16>) {
+  // expected-error @below {{has an aggregator of gradient 0, which has no others beside it, or is no float32 or float64}}
+  drt.push %x {aggregators = [#dist.aggregator<median>], means = array<i1: true>, names = ["x"], required = 3 : i64, staleness = 0 : i64} : (tensor<4xf16>) -> ()
+  return
+}
+
+// -----
+
+func.func @aggregators(%x: tensor<4xf32>) {
+  // expected-error @below {{has 1 gradients and 2 aggregators; they are one each}}
+  drt.push %x {aggregators = [unit, unit], means = array<i1: true>, names = ["x"], required = 3 : i64, staleness = 0 : i64} : (tensor<4xf32>) -> ()
+  return
+}

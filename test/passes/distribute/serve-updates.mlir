@@ -131,3 +131,21 @@ module @left_out attributes {dist.strategy = #dist.strategy<"">} {
     dfg.group {control = ["unneeded"]} : () -> () loc("waits")
   }
 }
+
+// -----
+
+// The rule goes with the gradient: the server aggregates.
+// CHECK-LABEL: @aggregated
+module @aggregated attributes {dist.strategy = #dist.strategy<"" required 3>} {
+  dist.topology @cluster replicas 3 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1", "a:CPU:2"] replicas 3 from 0>]
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
+  dfg.graph attributes {train_op = "train"} {
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
+    %g = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("g")
+    // CHECK: dist.push mean "gradients/0/w" to <"worker" 0> of 3 (%{{.*}}) variable "w" {aggregator = #dist.aggregator<median>}
+    // CHECK: dist.take mean "gradients/0/w" from <"worker" 0> of 3 variable "w" {aggregator = #dist.aggregator<median>
+    %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] {aggregator = #dist.aggregator<median>} : tensor<4xf32> loc("all_reduce/0")
+    dfg.apply_gradient_descent %h, %rate, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
+  }
+}
