@@ -474,13 +474,13 @@ private:
 
   /// `adder`: the node that adds up the rows, where it is not the update.
   LogicalResult takeSparse(SparseGradient &gradient, dfg::UpdateInterface update, Operation *adder = nullptr) {
-    llvm::StringRef variable = getUpdatedVariable(update);
+    const llvm::StringRef variable = getOwner(update);
     // Each replica has rows of other indices: joined, none is outvoted.
-    if (llvm::StringRef aggregated = findAggregated(gradient.values); !aggregated.empty())
+    if (policies.get(variable).aggregator && policies.replicas > 1)
       return update->emitError()
-             << "the gradient of variable '" << aggregated
+             << "the gradient of variable '" << variable
              << "' is sparse, rows of which each replica has others, and its aggregator, "
-             << policies.get(aggregated).aggregator
+             << policies.get(variable).aggregator
              << ", has no rule for these; let a strategy file say aggregator AUTO for this "
                 "variable, or make its gradient dense (a matmul with one_hot, in place of a gather)";
     std::optional<int> scale = flow.get(gradient.values).scale;
@@ -521,19 +521,19 @@ private:
     return success();
   }
 
-  /// A variable that is updated by rows, by way of slots that are as well, and whose gradients the strategy wants
-  /// aggregated; "" for none.
-  llvm::StringRef findAggregated(Value rows) const {
-    if (policies.replicas == 1 || llvm::none_of(found.updates, [&](Operation *update) {
-          return policies.get(getUpdatedVariable(update)).aggregator;
-        }))
-      return "";
-    llvm::SetVector<Operation *> reached(rows.getUsers().begin(), rows.getUsers().end());
+  /// The variable whose sparse gradient `update` is made of: what that updates, or where the strategy does not name
+  /// this (a slot of the optimizer's), a variable that it names and that is updated by it.
+  llvm::StringRef getOwner(Operation *update) const {
+    const llvm::StringRef own = getUpdatedVariable(update);
+    if (policies.hasEntry(own))
+      return own;
+    llvm::SetVector<Operation *> reached;
+    reached.insert(update);
     for (size_t at = 0; at < reached.size(); ++at) {
       Operation *op = reached[at];
       if (llvm::isa<dfg::UpdateInterface>(op)) {
-        llvm::StringRef variable = getUpdatedVariable(op);
-        if (policies.get(variable).aggregator)
+        const llvm::StringRef variable = getUpdatedVariable(op);
+        if (policies.hasEntry(variable))
           return variable;
         auto isVariable = [&](Value operand) {
           auto handle = dfg::getVariableHandle(operand);
@@ -549,7 +549,7 @@ private:
             !type || !type.hasStaticShape() || type.getNumElements() != 1)
           reached.insert(result.getUsers().begin(), result.getUsers().end());
     }
-    return "";
+    return own;
   }
 
   void take(Value indices, Value values, dist::Reduction reduction, llvm::StringRef variable) {

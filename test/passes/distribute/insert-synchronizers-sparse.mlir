@@ -312,3 +312,28 @@ module @squared_rows attributes {dist.coupling = "replica", dist.strategy = #dis
     dfg.assign_add %v, %of_squares : (!dfg.ref<tensor<9x4xf32>>, tensor<9x4xf32>) -> () loc("update_v")
   }
 }
+
+// -----
+
+// Rows that reach the table by way of a slot, which the strategy does not name: they are the table's gradient, and what it says of that holds of them.
+// CHECK-LABEL: @by_way_of_slot
+module @by_way_of_slot attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @table : tensor<9x4xf32> {trainable, dist.sync = #dist.sync<all_reduce group 3 reduction sum>}
+  dfg.variable @slot : tensor<9x4xf32>
+  dfg.graph attributes {train_op = "update", loss = "loss"} {
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %all = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("all")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<9x4xf32>> loc("table")
+    %slot = dfg.var_handle @slot : !dfg.ref<tensor<9x4xf32>> loc("slot")
+    %x = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("x")
+    %loss = dfg.mean %x, %all : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+    %batch = dfg.size %ids : (tensor<?xi32>) -> tensor<i32> loc("batch")
+    %size = dfg.cast %batch : (tensor<i32>) -> tensor<f32> loc("size")
+    %grad = dfg.real_div %x, %size : (tensor<?x4xf32>, tensor<f32>) -> tensor<?x4xf32> loc("grad")
+    // CHECK: dist.all_gather_slices sum bucket 0 group 3 (%{{.*}}, %{{.*}}) variable "table"
+    dfg.scatter_add %slot, %ids, %grad : (!dfg.ref<tensor<9x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("keep")
+    %kept = dfg.read_variable %slot {control = ["keep"]} : (!dfg.ref<tensor<9x4xf32>>) -> tensor<9x4xf32> loc("kept")
+    dfg.assign_sub %table, %kept : (!dfg.ref<tensor<9x4xf32>>, tensor<9x4xf32>) -> () loc("update")
+  }
+}
