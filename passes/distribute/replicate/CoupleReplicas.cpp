@@ -519,6 +519,8 @@ private:
     if (!coupled)
       return success();
     changed = true;
+    if (failed(writeKnownElements(graph)))
+      return failure();
     mergeReductions(graph);
     numberBuckets(graph);
     remark(graph);
@@ -548,6 +550,44 @@ private:
           reshape->setOperand(0, whole);
           coupled = true;
         }
+    return success();
+  }
+
+  /// What compares the sizes of tensors whose rows meet in forward (a concatenation's operands) may be given those of
+  /// all rows and of a share, where one of the tensors was gathered, and would end the run. Where what it gives is
+  /// known, that is written in its place.
+  static LogicalResult writeKnownElements(dfg::GraphOp graph) {
+    FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
+    if (failed(flow))
+      return failure();
+    SmallVector<Operation *> replaced;
+    for (Operation &op : graph.getBody().front()) {
+      if (!llvm::isa<dfg::ConcatOffsetOp, dfg::BroadcastGradientArgsOp>(op))
+        continue;
+      SmallVector<DenseElementsAttr> constants;
+      for (Value result : op.getResults()) {
+        std::optional<dfg::Dims> elements = flow->getShapes().getElements(result);
+        if (!elements || !llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isConstant(); }))
+          break;
+        Type element = getElementTypeOrSelf(result.getType());
+        auto type = RankedTensorType::get({static_cast<int64_t>(elements->size())}, element);
+        constants.push_back(DenseElementsAttr::get(type, llvm::map_to_vector(*elements, [&](dfg::Dim dim) -> Attribute {
+                                                     return IntegerAttr::get(element, dim.getConstant());
+                                                   })));
+      }
+      if (constants.size() != op.getNumResults())
+        continue;
+      OpBuilder builder(&op);
+      for (auto [number, constant] : llvm::enumerate(constants)) {
+        const std::string name = dfg::getNodeName(&op).str() + "/known_" + std::to_string(number);
+        auto known = dfg::ConstOp::create(
+            builder, NameLoc::get(builder.getStringAttr(getFreeName(graph.getBody().front(), name))),
+            constant.getType(), constant);
+        op.getResult(number).replaceAllUsesWith(known.getResult());
+      }
+      replaced.push_back(&op);
+    }
+    dfg::eraseNodes(graph.getBody().front(), replaced);
     return success();
   }
 
