@@ -96,6 +96,9 @@ private:
   /// Whether what reaches an update is one batch's of one replica (servers synchronize that, too), sum or mean alike.
   bool isAlone() const { return policies.replicas == 1 && accumulateSteps == 1; }
 
+  /// Whether replicas give gradients to servers, and have nothing that these make of them when they do.
+  bool pushesGradients() const { return policies.serves || policies.hasSync || policies.hasAsync; }
+
   bool isReplicated(Value value) const {
     const Flow &at = flow.get(value);
     return at.kind == Flow::Replicated;
@@ -675,9 +678,9 @@ private:
     case Flow::Partial:
       if (at.zero)
         return success();
-      // Of several batches' rows: the sum of one batch's squares is no part of that of all. Servers that serve on their
-      // own are given the rows, whatever an optimizer makes of them beside its state.
-      if ((accumulateSteps > 1 || policies.serves) && isOfSparseRows(item.value)) {
+      // Of several batches' rows: the sum of one batch's squares is no part of that of all. Servers are given the rows,
+      // whatever an optimizer makes of them beside its state.
+      if ((accumulateSteps > 1 || pushesGradients()) && isOfSparseRows(item.value)) {
         walkThrough(item.value.getDefiningOp(), item.update);
         return success();
       }
@@ -872,11 +875,11 @@ private:
   /// - no reduced value is made of another one: a gradient and a linear function of it are one reduction, and what is
   ///   reduced in place has no other reader;
   /// - none that is accumulated over several batches is computed behind an update, which runs at the last of them, and
-  ///   none of those that servers which serve on their own are given.
+  ///   none of those that servers are given.
   LogicalResult moveForward() {
     const bool accumulates = accumulateSteps > 1;
     llvm::DenseSet<Operation *> behind;
-    if (accumulates || policies.serves)
+    if (accumulates || pushesGradients())
       behind = findBehindUpdates(graph, step).byState;
     for (bool moved = true; moved;) {
       moved = false;
