@@ -258,7 +258,7 @@ def says_its_plan():
 def main():
     need_tools()
     wanted = sys.argv[1:]
-    checks = Checks()
+    checks = Checks(share=0.6)
     jobs = [(f"{name} {strategy} x{replicas}, as synchronous", equals_synchronous, name, strategy, replicas)
             for name in MODELS for strategy, replicas in ((BUILDERS[len(name) % len(BUILDERS)], 2), ("PSLoadBalancing", 4))]
     jobs += [(f"{name} {BUILDERS[i % len(BUILDERS)]} x{2 + i % 3}, as synchronous", equals_synchronous, name, BUILDERS[i % len(BUILDERS)], 2 + i % 3,

@@ -98,7 +98,7 @@ def main():
     if not keras.__version__.startswith("3."):
         skip(f"needs Keras 3, not {keras.__version__}")
     import tensorflow as tf
-    checks = Checks(share=0.4)
+    checks = Checks(share=0.3)
     for name, make in optimizers(keras).items():
         if not sys.argv[1:] or name in sys.argv[1:]:
             checks.check(name, trains, tf, keras, make)

@@ -161,7 +161,7 @@ def main():
     except ImportError:
         skip("needs tf-keras: pip install tf-keras")
     tf1.disable_eager_execution()
-    checks = Checks()
+    checks = Checks(share=0.5)
     for i, (name, make) in enumerate(optimizers(tf1, keras).items()):
         if sys.argv[1:] and name not in sys.argv[1:]:
             continue
