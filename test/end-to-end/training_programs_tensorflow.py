@@ -53,6 +53,10 @@ def main():
     checks.exit()
 
 
+def is_served(strategy):
+    return any(word in strategy for word in ("sync=false", "replicas_to_aggregate", "staleness"))
+
+
 def check_fixed(arguments, name, write, shares):
     """Feeds of a share's size as a number, or of the whole batch's (one share): two replicas are what TensorFlow computes of feeds of the batch's,
     or it is refused."""
@@ -62,7 +66,11 @@ def check_fixed(arguments, name, write, shares):
         if failed:
             return [f"{failed}: {text}"[:600]]
         case, rng = Case(folder), random.Random(f"{arguments.seed} {name} fixed")
-        configuration = case.configuration(rng, [kind for kind in ("executable", "emulated") if kind in arguments.kinds]) | {"replicas": SHARES}
+        kinds = [kind for kind in ("executable", "emulated") if kind in arguments.kinds]
+        configuration = case.configuration(rng, kinds)
+        while is_served(configuration["strategy"]):  # What these make depends on the number of replicas that was drawn.
+            configuration = case.configuration(rng, kinds)
+        configuration["replicas"] = SHARES
         configuration["strategy"] = configuration["strategy"].replace("coupling=replica", "coupling=auto")
         try:
             case.check(configuration, 1, rng)

@@ -562,7 +562,7 @@ private:
       return failure();
     SmallVector<Operation *> replaced;
     for (Operation &op : graph.getBody().front()) {
-      if (!llvm::isa<dfg::ConcatOffsetOp, dfg::BroadcastGradientArgsOp>(op))
+      if (!llvm::isa<dfg::ConcatOffsetOp>(op))
         continue;
       SmallVector<DenseElementsAttr> constants;
       for (Value result : op.getResults()) {
