@@ -557,35 +557,37 @@ private:
   /// all rows and of a share, where one of the tensors was gathered, and would end the run. Where what it gives is
   /// known, that is written in its place.
   static LogicalResult writeKnownElements(dfg::GraphOp graph) {
+    SmallVector<dfg::ConcatOffsetOp> all(graph.getOps<dfg::ConcatOffsetOp>());
+    if (all.empty())
+      return success();
     FailureOr<BatchFlow> flow = BatchFlow::compute(graph);
     if (failed(flow))
       return failure();
     SmallVector<Operation *> replaced;
-    for (Operation &op : graph.getBody().front()) {
-      if (!llvm::isa<dfg::ConcatOffsetOp>(op))
-        continue;
+    for (dfg::ConcatOffsetOp op : all) {
       SmallVector<DenseElementsAttr> constants;
-      for (Value result : op.getResults()) {
-        std::optional<dfg::Dims> elements = flow->getShapes().getElements(result);
-        if (!elements || !llvm::all_of(*elements, [](dfg::Dim dim) { return dim.isConstant(); }))
+      for (Value result : op->getResults()) {
+        std::optional<SmallVector<int64_t>> elements = flow->getShapes().getConstants(result);
+        if (!elements)
           break;
         Type element = getElementTypeOrSelf(result.getType());
         auto type = RankedTensorType::get({static_cast<int64_t>(elements->size())}, element);
-        constants.push_back(DenseElementsAttr::get(type, llvm::map_to_vector(*elements, [&](dfg::Dim dim) -> Attribute {
-                                                     return IntegerAttr::get(element, dim.getConstant());
-                                                   })));
+        constants.push_back(
+            DenseElementsAttr::get(type, llvm::map_to_vector(*elements, [&](int64_t number) -> Attribute {
+                                     return IntegerAttr::get(element, number);
+                                   })));
       }
-      if (constants.size() != op.getNumResults())
+      if (constants.size() != op->getNumResults())
         continue;
-      OpBuilder builder(&op);
+      OpBuilder builder(op);
       for (auto [number, constant] : llvm::enumerate(constants)) {
-        const std::string name = dfg::getNodeName(&op).str() + "/known_" + std::to_string(number);
+        const std::string name = dfg::getNodeName(op).str() + "/known_" + std::to_string(number);
         auto known = dfg::ConstOp::create(
             builder, NameLoc::get(builder.getStringAttr(getFreeName(graph.getBody().front(), name))),
             constant.getType(), constant);
-        op.getResult(number).replaceAllUsesWith(known.getResult());
+        op->getResult(number).replaceAllUsesWith(known.getResult());
       }
-      replaced.push_back(&op);
+      replaced.push_back(op);
     }
     dfg::eraseNodes(graph.getBody().front(), replaced);
     return success();
