@@ -172,10 +172,31 @@ LogicalResult ReadOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return verifyTensor(*this, getVariableAttr(), getType(), symbols);
 }
 
+/// The table, of which there is a row for each index.
+static FailureOr<VariableOp> verifyRows(Operation *op, FlatSymbolRefAttr name, Type indices, Type result,
+                                        SymbolTableCollection &symbols) {
+  FailureOr<VariableOp> variable = findVariable(op, name, symbols);
+  if (failed(variable))
+    return failure();
+  auto table = llvm::cast<RankedTensorType>(variable->getType()), rows = llvm::cast<RankedTensorType>(result);
+  const int64_t count = llvm::cast<RankedTensorType>(indices).getNumElements();
+  if (table.getRank() == 0 || table.getElementType() != rows.getElementType() ||
+      ShapedType::getNumElements(table.getShape().drop_front()) * count != rows.getNumElements())
+    return (op->emitOpError() << "takes " << rows << " of variable " << name << ", as " << count << " rows")
+               .attachNote(variable->getLoc())
+           << "it is " << table;
+  return variable;
+}
+
 LogicalResult PullOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (auto [name, value] : llvm::zip(getVariables().getAsRange<FlatSymbolRefAttr>(), getValues()))
     if (failed(verifyTensor(*this, name, value.getType(), symbols)))
       return failure();
+  for (auto [i, indices] : llvm::enumerate(getIndices())) {
+    const unsigned result = getVariables().size() + i;
+    if (failed(verifyRows(*this, getPulled(result), indices.getType(), getValues()[result].getType(), symbols)))
+      return failure();
+  }
   return success();
 }
 
@@ -190,17 +211,9 @@ LogicalResult PushRowsOp::verifySymbolUses(SymbolTableCollection &) {
 LogicalResult PullRowsOp::verifySymbolUses(SymbolTableCollection &symbols) {
   for (auto [name, indices, result, owner] :
        llvm::zip(getVariables().getAsRange<FlatSymbolRefAttr>(), getIndices(), getRows(), getOwners())) {
-    FailureOr<VariableOp> variable = findVariable(*this, name, symbols);
+    FailureOr<VariableOp> variable = verifyRows(*this, name, indices.getType(), result.getType(), symbols);
     if (failed(variable))
       return failure();
-    auto table = llvm::cast<RankedTensorType>(variable->getType()),
-         rows = llvm::cast<RankedTensorType>(result.getType());
-    const int64_t count = llvm::cast<RankedTensorType>(indices.getType()).getNumElements();
-    if (table.getRank() == 0 || table.getElementType() != rows.getElementType() ||
-        ShapedType::getNumElements(table.getShape().drop_front()) * count != rows.getNumElements())
-      return (emitOpError() << "takes " << rows << " of variable " << name << ", as " << count << " rows")
-                 .attachNote(variable->getLoc())
-             << "it is " << table;
     if (static_cast<int64_t>(variable->getOwner().value_or(-1)) != owner)
       return emitOpError() << "pulls rows from task " << owner << ", which does not alone hold variable " << name;
   }

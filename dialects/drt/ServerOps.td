@@ -13,8 +13,18 @@ include "dialects/drt/DrtBase.td"
 // holds both to that.
 def DRT_PullOp : DRT_Placed<"pull", [DRT_Scope<"server">, MemoryEffects<[MemRead, MemWrite]>, DRT_SymbolUser, DRT_Accesses<["getAccesses"]>]> {
   let hasVerifier = 1;
-  let summary = "Copies of variables as one update left them all (drt_pull)";
-  let arguments = !con((ins FlatSymbolRefArrayAttr:$variables), placed);
+  let summary = "Copies of variables, and rows of tables, as one update left them all (drt_pull)";
+  let description = [{
+    The results are the values of `variables`, and behind them, of each of `tables`, a row for each of its `indices`; zeros for one that names no row.
+    ```mlir
+    %w, %rows = drt.pull %ids {tables = [@table], variables = [@w]} : (tensor<8xi32>) -> (tensor<4xf32>, tensor<8x16xf32>)
+    ```
+  }];
+  let arguments = !con((ins FlatSymbolRefArrayAttr:$variables, OptionalAttr<FlatSymbolRefArrayAttr>:$tables, Variadic<DRT_Tensor>:$indices), placed);
+  let extraClassDeclaration = [{
+    /// The variable that result i is of, or has rows of.
+    ::mlir::FlatSymbolRefAttr getPulled(unsigned i);
+  }];
   let results = (outs Variadic<DRT_Tensor>:$values);
 }
 def DRT_PushOp : DRT_PlanOp<"push", [DRT_Scope<"server">, MemoryEffects<[MemRead, MemWrite]>]> {

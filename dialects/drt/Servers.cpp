@@ -19,15 +19,25 @@ bool isServed(EntryOp entry) { return llvm::any_of(entry.getBody().front(), llvm
 
 // While no update runs, which the runtime sees to.
 SmallVector<Access> PullOp::getAccesses() {
-  SmallVector<Access> accesses;
-  for (auto variable : getVariables().getAsRange<FlatSymbolRefAttr>())
-    accesses.push_back({.variable = variable, .byRuntime = true});
+  SmallVector<Access> accesses = readWhole(getIndices());
+  for (unsigned i = 0; i < getNumResults(); ++i)
+    accesses.push_back({.variable = getPulled(i), .byRuntime = true});
   return accesses;
 }
 
+FlatSymbolRefAttr PullOp::getPulled(unsigned i) {
+  const unsigned whole = getVariables().size();
+  return llvm::cast<FlatSymbolRefAttr>(i < whole ? getVariables()[i] : (*getTables())[i - whole]);
+}
+
 LogicalResult PullOp::verify() {
-  if (getVariables().size() != getValues().size())
-    return emitOpError() << "has " << getValues().size() << " values of " << getVariables().size() << " variables";
+  const size_t tables = getTables() ? getTables()->size() : 0;
+  if (getVariables().size() + tables != getValues().size() || tables != getIndices().size())
+    return emitOpError() << "has " << getValues().size() << " values of " << getVariables().size() << " variables and "
+                         << tables << " tables, for which it has " << getIndices().size() << " tensors of indices";
+  for (Value indices : getIndices())
+    if (Type element = getElementTypeOrSelf(indices.getType()); !element.isInteger(32) && !element.isInteger(64))
+      return emitOpError() << "has indices " << indices.getType() << "; they are of 32 or 64 bits";
   for (auto [variable, value] : llvm::zip(getVariables(), getValues())) {
     auto name = llvm::dyn_cast<FlatSymbolRefAttr>(variable);
     auto held = name ? SymbolTable::lookupNearestSymbolFrom<VariableOp>(*this, name) : VariableOp();

@@ -617,8 +617,8 @@ def DistServeUpdates : Pass<"dist-serve-updates", "mlir::ModuleOp"> {
   let description = [{
     Of a strategy whose servers serve on their own, in one process. What sees reduced gradients, or updates a variable in the training step, and what is
     behind that, is the servers' (`dist.place`), and runs once an update; the rest is each replica's. A gradient goes from one to
-    the other by `dist.push` and `dist.take` instead of an all-reduce, and a variable that the servers update by `dist.pull`. What servers need
-    and is the same everywhere (constants, learning rates, feeds that go whole to every replica) they compute themselves, from copies of its nodes.
+    the other by `dist.push` and `dist.take` instead of an all-reduce, and a variable that the servers update by `dist.pull`; rows that are taken of it by
+    numbers which are known before anything is pulled, by `dist.pull_rows`. What servers need and is the same everywhere (constants, learning rates, feeds that go whole to every replica) they compute themselves, from copies of its nodes.
     A replica's step ends with `dist.tokens`, unless updates are asynchronous.
 
     Before:

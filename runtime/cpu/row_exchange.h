@@ -7,10 +7,10 @@
 #define DRT_CPU_ROW_EXCHANGE_H
 
 #include "collectives/communicator.h"
+#include "core/table_rows.h"
 #include "drt/drt.h"
 
 #include <cstdint>
-#include <cstring>
 #include <unordered_map>
 #include <vector>
 
@@ -40,20 +40,13 @@ struct RowPush {
 };
 
 inline int64_t indexOf(const drt_bucket &plan, const void *indices, int64_t i) {
-  return plan.dtype == DRT_I64 ? static_cast<const int64_t *>(indices)[i] : static_cast<const int32_t *>(indices)[i];
+  return RowNumbers{plan.dtype, indices, 0}[i];
 }
 
-/// Copies the row of each index from where `find(row)` says; an index that is no row of the table gives zeros.
+/// Copies the row of each index of a replica from where `find(row)` says.
 template <class Find>
 void takeRows(const drt_bucket &plan, const PulledTable &table, const void *indices, void *rows, Find find) {
-  char *out = static_cast<char *>(rows);
-  for (int64_t i = 0; i < table.count; ++i, out += table.rowBytes) {
-    const int64_t row = indexOf(plan, indices, i);
-    if (row >= 0 && row < table.rows)
-      std::memcpy(out, find(row), static_cast<size_t>(table.rowBytes));
-    else
-      std::memset(out, 0, static_cast<size_t>(table.rowBytes));
-  }
+  takeRows({plan.dtype, indices, table.count}, table.rows, table.rowBytes, rows, find);
 }
 
 /// A bucket of kind DRT_BUCKET_PULL_ROWS, between tasks: each says which rows of each table its replicas need, once

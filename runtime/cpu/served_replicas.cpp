@@ -94,6 +94,9 @@ void ServedReplicas::start(TaskRuntime::FeedReplica feed, int64_t firstStep) {
     movedBytes_ += bytes;
   for (int32_t i = 0; i < sizes_.servers->num_gradients; ++i)
     movedBytes_ += sizes_.servers->gradients[i].count * dtypeSize(sizes_.servers->gradients[i].dtype);
+  // At most: equal rows come once.
+  for (int32_t t = 0; t < sizes_.servers->num_tables; ++t)
+    movedBytes_ += sizes_.servers->tables[t].count * sizes_.servers->tables[t].row_bytes;
   for (int32_t i = 0; i < task_.config().localReplicas && task_.config().metered; ++i)
     uses_.push_back(std::make_unique<ServedUse>());
   std::vector<int> counts;
@@ -177,6 +180,9 @@ void ServedReplicas::serveHere(std::vector<std::unique_ptr<Channel>> channels, c
   server.listeners = static_cast<int32_t>(std::max<size_t>(counts.size(), 1));
   for (size_t i = 0; i < sizes_.variables.size(); ++i)
     server.variables.push_back({task_.variable(static_cast<int32_t>(sizes_.servers->pulled[i])), sizes_.variables[i]});
+  for (int32_t t = 0; t < sizes_.servers->num_tables; ++t)
+    server.tables.push_back(
+        static_cast<const char *>(task_.variable(static_cast<int32_t>(sizes_.servers->tables[t].variable))));
   server.reportBytes = report_.bytes;
   server.updateReportBytes = updateReport_.bytes;
   server.update = [this] { return update(); };
@@ -359,10 +365,11 @@ template <class Body> bool ServedReplicas::accounted(const Replica &replica, Acc
   return there;
 }
 
-bool ServedReplicas::pull(Replica &replica, void *const *values) {
+bool ServedReplicas::pull(Replica &replica, void *const *tensors) {
+  void *const *indices = tensors + sizes_.servers->num_pulled + sizes_.servers->num_tables;
   return waitFor(replica, "variables", [&] {
     return accounted(replica, &ServedUse::transferNs, [&] {
-      const std::optional<int64_t> version = server_->pull(replica.global_index, values);
+      const std::optional<int64_t> version = server_->pull(replica.global_index, tensors, indices);
       replica.version = version.value_or(0);
       return version.has_value();
     });
@@ -424,9 +431,9 @@ using namespace drt;
 
 extern "C" {
 
-void drt_pull(drt_replica *r, void *const *values) {
+void drt_pull(drt_replica *r, void *const *tensors) {
   Replica &replica = Replica::of(r);
-  if (!replica.task().served()->pull(replica, values))
+  if (!replica.task().served()->pull(replica, tensors))
     replica.escape();
 }
 

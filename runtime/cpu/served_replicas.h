@@ -63,7 +63,7 @@ public:
 
   // ---- For the C API: called by the replica's own thread -------------------------
 
-  bool pull(Replica &replica, void *const *values);
+  bool pull(Replica &replica, void *const *tensors);
   bool push(Replica &replica, void *const *gradients);
   bool takeToken(Replica &replica);
   void take(void *const *results) { local_->take(results); }

@@ -294,7 +294,8 @@ static std::string serversText(const drt_program &program) {
                                                    : std::string("in ") + program.tasks[0].job + ":" +
                                                          std::to_string(program.tasks[0].index) +
                                                          ", which the replicas of other tasks ask";
-  std::string text = "\nServers\n  " + where + "; " + std::to_string(servers.num_pulled) + " variables are pulled, " +
+  std::string text = "\nServers\n  " + where + "; " + std::to_string(servers.num_pulled) + " variables are pulled" +
+                     (servers.num_tables > 0 ? ", rows of " + std::to_string(servers.num_tables) + " tables, " : ", ") +
                      std::to_string(servers.num_gradients - joined / 2) + " gradients pushed a step\n";
   switch (servers.policy) {
   case DRT_SERVE_ASYNC:

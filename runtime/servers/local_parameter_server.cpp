@@ -7,6 +7,7 @@
 #include "collectives/aggregation.h"
 #include "core/dtype.h"
 #include "core/memory.h"
+#include "core/table_rows.h"
 #include "core/timeline.h"
 
 #include <algorithm>
@@ -56,19 +57,29 @@ bool LocalParameterServer::readVariables(const std::function<void(int64_t)> &rea
   return true;
 }
 
-std::optional<int64_t> LocalParameterServer::pull(int32_t, void *const *values) {
+std::optional<int64_t> LocalParameterServer::pull(int32_t, void *const *values, void *const *indices) {
+  const drt_servers &servers = *config_.servers;
   std::optional<int64_t> seen;
   readVariables([&](int64_t version) {
     for (size_t i = 0; i < config_.variables.size(); ++i)
       std::memcpy(values[i], config_.variables[i].data, static_cast<size_t>(config_.variables[i].bytes));
+    void *const *rows = values + config_.variables.size();
+    for (size_t t = 0; t < config_.tables.size(); ++t) {
+      const drt_pulled_rows &table = servers.tables[t];
+      takeRows({table.index_dtype, indices[t], table.count}, table.rows, table.row_bytes, rows[t],
+               [&](int64_t row) { return config_.tables[t] + row * table.row_bytes; });
+    }
     seen = version;
   });
   return seen;
 }
 
-std::shared_ptr<const LocalParameterServer::Snapshot> LocalParameterServer::snapshot() {
+std::shared_ptr<const LocalParameterServer::Snapshot>
+LocalParameterServer::snapshot(const std::function<void()> &beside) {
   std::shared_ptr<const Snapshot> found;
   readVariables([&](int64_t version) {
+    if (beside)
+      beside();
     std::lock_guard<std::mutex> lock(copying_);
     if (!snapshot_ || snapshot_->version != version) {
       snapshot_.reset(); // free, where nobody reads it

@@ -30,6 +30,7 @@ struct LocalServerConfig {
     int64_t bytes;
   };
   std::vector<Variable> variables;
+  std::vector<const char *> tables; // memory of each of drt_servers.tables
   int64_t reportBytes = 0;
   /// Of what an update itself says (say); 0: it says nothing.
   int64_t updateReportBytes = 0;
@@ -52,7 +53,7 @@ class LocalParameterServer final : public ParameterServer {
 public:
   explicit LocalParameterServer(LocalServerConfig config);
 
-  std::optional<int64_t> pull(int32_t replica, void *const *values) override;
+  std::optional<int64_t> pull(int32_t replica, void *const *values, void *const *indices) override;
   bool push(int32_t replica, int64_t version, const void *const *gradients, const void *report) override;
   bool takeToken(int32_t replica) override;
   GradientCounts counts() const override;
@@ -62,12 +63,13 @@ public:
   /// As pull, without a copy: `read` is called with the version while no update runs. False: stopped.
   bool readVariables(const std::function<void(int64_t version)> &read);
 
-  /// What a pull at this moment gives; those of one version are one. Null: stopped.
+  /// What a pull of variables at this moment gives; those of one version are one. Null: stopped. `beside` is called
+  /// while no update runs, where it is given.
   struct Snapshot {
     int64_t version = -1;
     std::vector<Memory> values;
   };
-  std::shared_ptr<const Snapshot> snapshot();
+  std::shared_ptr<const Snapshot> snapshot(const std::function<void()> &beside = nullptr);
 
   /// As push, in two parts: memory that gradients are written to without anybody waiting, then that.
   Memory newGradients();

@@ -40,9 +40,10 @@ class ParameterServer {
 public:
   virtual ~ParameterServer() = default;
 
-  /// Copies every variable that replicas read to `values`, in the order of drt_servers.pulled, all as the same update
-  /// left them. Returns how many updates they have seen: the version.
-  virtual std::optional<int64_t> pull(int32_t replica, void *const *values) = 0;
+  /// Copies every variable that replicas read to `values`, in the order of drt_servers.pulled, and behind them a row
+  /// for each of `indices`, in the order of drt_servers.tables; all as the same update left them. Returns how many
+  /// updates they have seen: the version.
+  virtual std::optional<int64_t> pull(int32_t replica, void *const *values, void *const *indices) = 0;
 
   /// One gradient for each of drt_servers.gradients, computed from variables of that version. They count for one update
   /// together, or are dropped together. `report`: what the replica says of this step, as many bytes as the server was

@@ -16,6 +16,7 @@
 #include "servers/local_parameter_server.h"
 
 #include <memory>
+#include <unordered_map>
 #include <vector>
 
 namespace drt {
@@ -34,9 +35,9 @@ public:
   /// One channel for each replica from `firstReplica` on, and one more for the trainer.
   RemoteParameterServer(ServedSizes sizes, int32_t firstReplica, std::vector<std::unique_ptr<Channel>> channels)
       : sizes_(std::move(sizes)), firstReplica_(firstReplica), channels_(std::move(channels)),
-        wantsToken_(channels_.size()), waitedNs_(channels_.size()) {}
+        wantsToken_(channels_.size()), waitedNs_(channels_.size()), asked_(channels_.size()) {}
 
-  std::optional<int64_t> pull(int32_t replica, void *const *values) override;
+  std::optional<int64_t> pull(int32_t replica, void *const *values, void *const *indices) override;
   bool push(int32_t replica, int64_t version, const void *const *gradients, const void *report) override;
   bool takeToken(int32_t replica) override;
   bool waitForUpdate(std::vector<std::vector<char>> &reports) override;
@@ -49,6 +50,15 @@ public:
   void leaveAsTrainer();
 
 private:
+  /// Rows that a replica asks for, of each table each once. The replica's thread.
+  struct Asked {
+    std::vector<std::unordered_map<int64_t, int64_t>> places; // of each row of each table, among `rows`
+    std::vector<int64_t> counts;                              // of each table
+    std::vector<int64_t> rows;                                // those of all tables, one table's behind the other's
+    std::vector<char> received;
+  };
+  void collect(Asked &asked, void *const *indices) const;
+
   Channel &channelOf(int32_t replica) { return *channels_[static_cast<size_t>(replica - firstReplica_)]; }
 
   const ServedSizes sizes_;
@@ -56,6 +66,7 @@ private:
   const std::vector<std::unique_ptr<Channel>> channels_;
   std::vector<char> wantsToken_; // of each replica: before its next pull
   std::vector<int64_t> waitedNs_;
+  std::vector<Asked> asked_; // by each replica
 };
 
 /// The server's end: answers what comes over the channel until the other end leaves. `listener`: of a trainer.

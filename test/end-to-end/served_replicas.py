@@ -252,6 +252,11 @@ def says_its_plan():
         plan = must([build(folder, "PS:sync=false", 2, 12, "--ps", 1, PROCESSES), "--plan"]).out
         if "in worker:0, which the replicas of other tasks ask" not in plan:
             found.append(f"--plan does not say where the server is:\n{plan}")
+        table = Model("embedding-adagrad")
+        for strategy, tables in (("PS:sync=false", 1), ("PartitionedPS:sync=false", 3)):
+            plan = must([table.compile(folder / "table", 2, strategy, "--ps", 2), "--plan"]).out
+            if f"rows of {tables} tables" not in plan:
+                found.append(f"{strategy}: --plan does not say that replicas have no copy of the table:\n{plan}")
         return found
 
 

@@ -169,7 +169,7 @@ void work(Group &group, const Setting &setting, int64_t *pullNs, int64_t *pushNs
     ns = nowNs() - begin;
   };
   const auto pull = [&](int i) {
-    timed(pullNs[i], [&] { version = server.pull(replica, values.data()).value_or(0); });
+    timed(pullNs[i], [&] { version = server.pull(replica, values.data(), nullptr).value_or(0); });
   };
   const auto push = [&](int i) { timed(pushNs[i], [&] { server.push(replica, version, values.data(), nullptr); }); };
   if (setting.workers == 1) {

@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "dialects/dfg/GatheredVariables.h"
+#include "dialects/dfg/Gathers.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/NodeEdits.h"
@@ -280,6 +281,8 @@ private:
     if (!handle || !updated.contains(handle.getVariable()) || served.contains(read) ||
         (init.contains(read) && !step.contains(read)))
       return;
+    // An entry has no more of the value than it needs.
+    pullRows(read.getValue(), read.getHandle());
     builder.setInsertionPoint(read);
     auto pulled =
         dist::PullOp::create(builder, getPullLocation(read), read.getValue().getType(), read.getHandle(), place, false);
@@ -287,6 +290,54 @@ private:
       pulled->setAttr(dfg::kControlAttr, control);
     read.getValue().replaceAllUsesWith(pulled.getValue());
     read.erase();
+  }
+
+  /// Rows whose numbers are known before anything is pulled come with the variables, all as the same update left them.
+  bool choosesRows(OpOperand &use) {
+    Operation *op = use.getOwner();
+    return llvm::isa<dfg::GatherOp, dfg::GatherV2Op>(op) && use.getOperandNumber() == 0 && dfg::takesRows(op) &&
+           isKnownBefore(op->getOperand(1));
+  }
+
+  bool isKnownBefore(Value value) {
+    Operation *def = value.getDefiningOp();
+    auto [it, isNew] = knownBefore.insert({def, false});
+    if (!isNew)
+      return it->second;
+    const bool isKnown = !served.contains(def) && def->getNumRegions() == 0 &&
+                         (llvm::isa<dfg::PlaceholderOp>(def) || isMemoryEffectFree(def) || drawsNumbers(def)) &&
+                         llvm::all_of(def->getOperands(), [&](Value operand) {
+                           return !dfg::isHandle(operand.getType()) && isKnownBefore(operand);
+                         });
+    return knownBefore[def] = isKnown;
+  }
+
+  /// From a generator of its own, whatever is computed before.
+  static bool drawsNumbers(Operation *op) {
+    return op->hasTrait<dfg::DrawsNumbers>() ||
+           llvm::isa<dfg::LogUniformCandidateSamplerOp, dfg::UniformCandidateSamplerOp,
+                     dfg::FixedUnigramCandidateSamplerOp>(op);
+  }
+
+  /// All that takes rows of a variable's value, which others hand on.
+  void pullRows(Value value, Value handle) {
+    for (OpOperand &use : llvm::make_early_inc_range(value.getUses())) {
+      Operation *user = use.getOwner();
+      if (choosesRows(use))
+        pullRows(user, handle);
+      else if (llvm::isa<dfg::IdentityOp>(user))
+        pullRows(user->getResult(0), handle);
+    }
+  }
+
+  void pullRows(Operation *gather, Value handle) {
+    builder.setInsertionPoint(gather);
+    auto rows = dist::PullRowsOp::create(builder, gather->getLoc(), gather->getResult(0).getType(), handle,
+                                         gather->getOperand(1), place, IntegerAttr());
+    if (Attribute control = gather->getAttr(dfg::kControlAttr))
+      rows->setAttr(dfg::kControlAttr, control);
+    gather->getResult(0).replaceAllUsesWith(rows.getRows());
+    gather->erase();
   }
 
   /// The replica's part of the step is what its pushes need, and what gives nothing but may end the program:
@@ -342,6 +393,7 @@ private:
   llvm::DenseSet<Operation *> ofOwn;
   llvm::StringSet<> names, updated; // of served nodes; variables
   llvm::DenseMap<Operation *, Operation *> copies;
+  llvm::DenseMap<Operation *, bool> knownBefore; // what follows from feeds alone
   SmallVector<std::string> pushes;
 };
 

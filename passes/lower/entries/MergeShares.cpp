@@ -59,7 +59,9 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
   void mergeOwned(ModuleOp module) {
     for (auto variable : module.getOps<dfg::VariableOp>())
       variable->removeAttr(dist::kPlaceAttr);
-    for (auto entry : module.getOps<dfg::FuncOp>())
+    for (auto entry : module.getOps<dfg::FuncOp>()) {
+      // Only beside updates is a server asked for rows; where none run the table is there.
+      const bool pulls = !entry.getBody().front().getOps<dist::PushOp>().empty();
       for (Operation &op : llvm::make_early_inc_range(entry.getBody().front())) {
         op.removeAttr(dist::kPlaceAttr);
         if (auto slices = llvm::dyn_cast<dist::AllGatherSlicesOp>(op))
@@ -70,9 +72,10 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
           reduceWhole(scatter);
         else if (gather && gather.getOwners())
           gather.erase();
-        else if (auto pull = llvm::dyn_cast<dist::PullRowsOp>(op))
+        else if (auto pull = llvm::dyn_cast<dist::PullRowsOp>(op); pull && !pulls)
           gatherHere(pull);
       }
+    }
   }
 
   void gatherHere(dist::PullRowsOp pull) {

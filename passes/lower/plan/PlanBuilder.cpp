@@ -100,7 +100,7 @@ LogicalResult PlanBuilder::build() {
         return failure();
       break;
     }
-    if (failed(lowerNode(&node))) {
+    if (!lowered.contains(&node) && failed(lowerNode(&node))) {
       // Goes on where something can stand for what the node gives, so that one report names all nodes without code.
       missing = true;
       if (!standIn(&node))
@@ -268,21 +268,8 @@ LogicalResult PlanBuilder::beginServed() {
   Block &body = entry.getBody().front();
   auto pushes = body.getOps<dist::PushOp>();
   auto takes = body.getOps<dist::TakeOp>();
-  if (!pushes.empty()) {
-    llvm::MapVector<Attribute, SmallVector<dist::PullOp>> pulls; // of each variable
-    for (auto pull : body.getOps<dist::PullOp>())
-      pulls[FlatSymbolRefAttr::get(pull.getContext(), variableName(pull.getHandle()))].push_back(pull);
-    SmallVector<Attribute> names;
-    SmallVector<Type> types;
-    for (auto &[name, ofVariable] : pulls) {
-      names.push_back(name);
-      types.push_back(variable(llvm::cast<FlatSymbolRefAttr>(name).getValue()).getType());
-    }
-    auto pulled = drt::PullOp::create(builder, entry.getLoc(), types, builder.getArrayAttr(names), DenseI64ArrayAttr());
-    for (auto [ofVariable, value] : llvm::zip(pulls, pulled.getValues()))
-      for (dist::PullOp pull : ofVariable.second)
-        set(pull.getValue(), value);
-  }
+  if (!pushes.empty() && failed(pullServed()))
+    return failure();
   if (!takes.empty()) {
     SmallVector<Attribute> names;
     SmallVector<Value> taken;
@@ -299,6 +286,60 @@ LogicalResult PlanBuilder::beginServed() {
     for (auto [value, gradient] : llvm::zip(taken, take.getGradients()))
       set(value, gradient);
   }
+  return success();
+}
+
+LogicalResult PlanBuilder::pullServed() {
+  Block &body = entry.getBody().front();
+  llvm::MapVector<Attribute, SmallVector<dist::PullOp>> pulls; // of each variable
+  for (auto pull : body.getOps<dist::PullOp>())
+    pulls[FlatSymbolRefAttr::get(pull.getContext(), variableName(pull.getHandle()))].push_back(pull);
+  SmallVector<dist::PullRowsOp> rows(body.getOps<dist::PullRowsOp>());
+  if (failed(lowerChoices(rows)))
+    return failure();
+  SmallVector<Attribute> names, tables;
+  SmallVector<Type> types;
+  SmallVector<Value> indices;
+  for (auto &[name, ofVariable] : pulls) {
+    names.push_back(name);
+    types.push_back(variable(llvm::cast<FlatSymbolRefAttr>(name).getValue()).getType());
+  }
+  for (dist::PullRowsOp pull : rows) {
+    FailureOr<RankedTensorType> type = getStaticType(pull);
+    FailureOr<Value> numbers = failed(type) ? FailureOr<Value>(failure()) : getRowNumbers(pull);
+    if (failed(numbers))
+      return failure();
+    tables.push_back(FlatSymbolRefAttr::get(pull.getContext(), variableName(pull.getHandle())));
+    indices.push_back(*numbers);
+    types.push_back(*type);
+    lowered.insert(pull);
+    notePadding(pull);
+  }
+  auto pulled =
+      drt::PullOp::create(builder, entry.getLoc(), types, builder.getArrayAttr(names),
+                          tables.empty() ? ArrayAttr() : builder.getArrayAttr(tables), indices, DenseI64ArrayAttr());
+  for (auto [ofVariable, value] : llvm::zip(pulls, pulled.getValues()))
+    for (dist::PullOp pull : ofVariable.second)
+      set(pull.getValue(), value);
+  for (auto [pull, value] : llvm::zip(rows, pulled.getValues().drop_front(pulls.size())))
+    set(pull.getRows(), value);
+  return success();
+}
+
+LogicalResult PlanBuilder::lowerChoices(ArrayRef<dist::PullRowsOp> pulls) {
+  SmallVector<Value> needed;
+  for (dist::PullRowsOp pull : pulls)
+    needed.push_back(pull.getIndices());
+  llvm::DenseSet<Operation *> choices;
+  while (!needed.empty())
+    if (Operation *def = needed.pop_back_val().getDefiningOp(); def && choices.insert(def).second)
+      llvm::append_range(needed, def->getOperands());
+  for (Operation &node : entry.getBody().front())
+    if (choices.contains(&node)) {
+      if (failed(lowerNode(&node)))
+        return failure();
+      lowered.insert(&node);
+    }
   return success();
 }
 

@@ -74,6 +74,8 @@ private:
   llvm::LogicalResult gatherRows(dist::AllGatherOp node);
   mlir::Value receiveRows(dist::AllGatherOp node);
   llvm::LogicalResult pullRows(dist::PullRowsOp node);
+  /// The node's indices, checked, in a type of which the runtime knows rows.
+  llvm::FailureOr<mlir::Value> getRowNumbers(dist::PullRowsOp node);
   /// Indices and values of an update of rows, a value for each index.
   llvm::FailureOr<std::pair<Value, Value>> getSlices(dfg::UpdateInterface node);
   llvm::LogicalResult emitUpdate(dfg::UpdateInterface node);
@@ -90,6 +92,9 @@ private:
   /// What the entry takes from servers, or gives to them (drt.pull, drt.take; drt.push, drt.take_token): all of it at
   /// once, at its beginning or its end.
   llvm::LogicalResult beginServed();
+  llvm::LogicalResult pullServed();
+  /// Nodes that the rows which the entry pulls are chosen by: they are computed first.
+  llvm::LogicalResult lowerChoices(llvm::ArrayRef<dist::PullRowsOp> pulls);
   llvm::LogicalResult endServed();
   /// Before a variable that others have updated shares of is read.
   void waitForGather(llvm::StringRef variable, mlir::Location loc);
@@ -106,6 +111,7 @@ private:
   SymbolNames symbolNames{module};
   unsigned kernels = 0, loops = 0;
 
+  llvm::DenseSet<mlir::Operation *> lowered; // before their turn
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
   /// For each variable, the position of the last node that reads its memory.
   llvm::StringMap<unsigned> lastReader;

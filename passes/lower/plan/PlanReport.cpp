@@ -503,10 +503,9 @@ private:
           row.attribute("bucket", bucket.getBucket());
         else if (auto found = shown.find(block.of); found != shown.end())
           row.attribute("operation", found->second);
-        // Copies of variables as a server gave them.
+        // Copies of variables, or of rows, as a server gave them.
         if (auto pull = dyn_cast<drt::PullOp>(block.of))
-          row.attribute("variable",
-                        numbers.lookup(cast<FlatSymbolRefAttr>(pull.getVariables()[block.result]).getValue()));
+          row.attribute("variable", numbers.lookup(pull.getPulled(block.result).getValue()));
         row.attribute("begin", toShown(block.begin));
         row.attribute("end", toShown(block.end));
         row.attribute("bytes", block.bytes);

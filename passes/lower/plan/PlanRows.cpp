@@ -37,12 +37,8 @@ Value PlanBuilder::receiveRows(dist::AllGatherOp node) {
   return result.getResult(0);
 }
 
-LogicalResult PlanBuilder::pullRows(dist::PullRowsOp node) {
-  FailureOr<RankedTensorType> type = getStaticType(node);
-  if (failed(type))
-    return failure();
-  drt::VariableOp table = variable(variableName(node.getHandle()));
-  const int64_t rows = llvm::cast<RankedTensorType>(table.getType()).getDimSize(0);
+FailureOr<Value> PlanBuilder::getRowNumbers(dist::PullRowsOp node) {
+  const int64_t rows = llvm::cast<RankedTensorType>(variable(variableName(node.getHandle())).getType()).getDimSize(0);
   if (failed(checkIndices(node, 1, rows)))
     return failure();
   Value indices = get(node.getIndices());
@@ -53,8 +49,17 @@ LogicalResult PlanBuilder::pullRows(dist::PullRowsOp node) {
       return s.cast(x[0], indexType.getElementType());
     });
   }
+  return indices;
+}
+
+LogicalResult PlanBuilder::pullRows(dist::PullRowsOp node) {
+  FailureOr<RankedTensorType> type = getStaticType(node);
+  FailureOr<Value> indices = failed(type) ? FailureOr<Value>(failure()) : getRowNumbers(node);
+  if (failed(indices))
+    return failure();
+  drt::VariableOp table = variable(variableName(node.getHandle()));
   auto pulled = drt::PullRowsOp::create(builder, node.getLoc(), TypeRange(*type),
-                                        builder.getArrayAttr(FlatSymbolRefAttr::get(table.getSymNameAttr())), indices,
+                                        builder.getArrayAttr(FlatSymbolRefAttr::get(table.getSymNameAttr())), *indices,
                                         builder.getDenseI64ArrayAttr(static_cast<int64_t>(*table.getOwner())),
                                         startedBuckets++, DenseI64ArrayAttr());
   set(node.getRows(), pulled.getRows().front());

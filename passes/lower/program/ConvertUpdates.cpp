@@ -253,7 +253,19 @@ LogicalResult EntryConverter::convertAccumulated(drt::AccumulatedOp op) {
 LogicalResult EntryConverter::convertPull(drt::PullOp op) {
   for (auto variable : op.getVariables().getAsRange<FlatSymbolRefAttr>())
     program.sites.pulled.push_back(program.variables.at(variable.getValue()));
-  callRuntime("drt_pull", {storeAddresses(addressesOf(op.getValues()))});
+  ConstantTables &constants = program.tables;
+  for (auto [i, indices] : llvm::enumerate(op.getIndices())) {
+    StringRef name = op.getPulled(op.getVariables().size() + i).getValue();
+    auto table = cast<RankedTensorType>(program.symbols.lookup<drt::VariableOp>(name).getType());
+    const int64_t row = ShapedType::getNumElements(table.getShape().drop_front());
+    program.sites.pulledRows.push_back(
+        constants.structure({constants.i64(program.variables.at(name)), constants.i64(table.getDimSize(0)),
+                             constants.i64(row * getElementBytes(table.getElementType())),
+                             constants.i64(countElements(indices)), constants.i32(getDtype(getElementType(indices)))}));
+  }
+  SmallVector<Value> tensors(op.getValues());
+  llvm::append_range(tensors, op.getIndices());
+  callRuntime("drt_pull", {storeAddresses(addressesOf(tensors))});
   return success();
 }
 

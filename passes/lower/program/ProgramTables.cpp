@@ -100,10 +100,12 @@ Attribute describeServers(const CallSites &sites, int64_t replicas, ConstantTabl
                          : required == replicas ? DRT_SERVE_BOUNDED
                                                 : DRT_SERVE_COUNTED;
   return describe<drt_servers>(
-      tables, ArrayRef<Attribute>{tables.i32(policy), tables.i32(required), tables.i64(push.getStaleness()),
-                                  tables.i32(gradients.size()),
-                                  tables.array("drt_gradients", getRuntimeType<drt_gradient>(tables), gradients),
-                                  tables.i32(sites.pulled.size()), tables.numbers(sites.pulled)});
+      tables,
+      ArrayRef<Attribute>{
+          tables.i32(policy), tables.i32(required), tables.i64(push.getStaleness()), tables.i32(gradients.size()),
+          tables.array("drt_gradients", getRuntimeType<drt_gradient>(tables), gradients),
+          tables.i32(sites.pulled.size()), tables.numbers(sites.pulled), tables.i32(sites.pulledRows.size()),
+          tables.array("drt_pulled_rows", getRuntimeType<drt_pulled_rows>(tables), sites.pulledRows)});
 }
 
 // The index of the variable that counts steps, -1 where there is none.

@@ -30,7 +30,8 @@ struct EntryTables {
 struct CallSites {
   int32_t primitives = 0, randomStates = 0, accumulators = 0, accumulateSteps = 1;
   llvm::SmallVector<int64_t> pulled; // indices of variables
-  drt::PushOp push;                  // null: there are no such servers
+  llvm::SmallVector<mlir::Attribute> pulledRows;
+  drt::PushOp push; // null: there are no such servers
 };
 
 /// A drt_type. Fails with a diagnostic at `loc` where the runtime has no such type.

@@ -95,8 +95,9 @@ DRT_LAYOUT(drt_kernel, DRT_FIELD(name), DRT_FIELD(grid), DRT_FIELD(block), DRT_F
 DRT_LAYOUT(drt_image, DRT_FIELD(arch), DRT_FIELD(data), DRT_FIELD(bytes));
 DRT_LAYOUT(drt_device_code, DRT_FIELD(num_images), DRT_FIELD(images), DRT_FIELD(num_kernels), DRT_FIELD(kernels), DRT_FIELD(variable_bytes));
 DRT_LAYOUT(drt_gradient, DRT_FIELD(name), DRT_FIELD(dtype), DRT_FIELD(reduction), DRT_FIELD(count), DRT_FIELD(exchange));
+DRT_LAYOUT(drt_pulled_rows, DRT_FIELD(variable), DRT_FIELD(rows), DRT_FIELD(row_bytes), DRT_FIELD(count), DRT_FIELD(index_dtype));
 DRT_LAYOUT(drt_servers, DRT_FIELD(policy), DRT_FIELD(required), DRT_FIELD(staleness), DRT_FIELD(num_gradients), DRT_FIELD(gradients),
-           DRT_FIELD(num_pulled), DRT_FIELD(pulled));
+           DRT_FIELD(num_pulled), DRT_FIELD(pulled), DRT_FIELD(num_tables), DRT_FIELD(tables));
 DRT_LAYOUT(drt_program, DRT_FIELD(abi_version), DRT_FIELD(distc_version), DRT_FIELD(graph), DRT_FIELD(strategy), DRT_FIELD(target),
            DRT_FIELD(global_batch), DRT_FIELD(num_replicas), DRT_FIELD(arena_bytes), DRT_FIELD(num_tasks), DRT_FIELD(tasks),
            DRT_FIELD(num_variables), DRT_FIELD(variables), DRT_FIELD(global_step), DRT_FIELD(num_entries), DRT_FIELD(entries),

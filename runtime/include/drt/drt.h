@@ -54,7 +54,7 @@
 extern "C" {
 #endif
 
-#define DRT_ABI_VERSION 10u
+#define DRT_ABI_VERSION 11u
 
 // ---- Types ------------------------------------------------------------------
 
@@ -280,6 +280,15 @@ typedef struct drt_gradient {
   const drt_exchange *exchange; // the aggregator that makes one of an update's; null: plain sums
 } drt_gradient;
 
+// A table of which replicas read rows alone: they have no copy of it.
+typedef struct drt_pulled_rows {
+  int64_t variable;  // its index among the program's
+  int64_t rows;      // that it has
+  int64_t row_bytes; // of each
+  int64_t count;     // a replica's indices
+  int32_t index_dtype;
+} drt_pulled_rows;
+
 typedef struct drt_servers {
   int32_t policy;   // DRT_SERVE_*
   int32_t required; // gradients that make an update
@@ -287,7 +296,9 @@ typedef struct drt_servers {
   int32_t num_gradients;
   const drt_gradient *gradients;
   int32_t num_pulled;
-  const int64_t *pulled; // indices of the variables that replicas read
+  const int64_t *pulled; // indices of the variables that replicas read whole
+  int32_t num_tables;
+  const drt_pulled_rows *tables;
 } drt_servers;
 
 // ---- Code for devices (constant data in the executable; see docs/gpu.md) -------
@@ -890,10 +901,12 @@ void drt_push_rows(drt_replica *, int32_t bucket, void *const *tensors);
 
 // ---- Parameter servers --------------------------------------------------------------------
 // Arrays are in the order of program->servers' tables, read before the call returns. In the entry "step", once each and
-// in this order: drt_pull copies the variables, all as one update left them; drt_push gives the replica's gradients,
-// when every fetch of the entry is computed, and may run the entry "update"; drt_take_token waits until the replica may
-// go on. In the entry "update", first: drt_take writes the reduced gradients of the update's replicas.
-void drt_pull(drt_replica *, void *const *values);
+// in this order: drt_pull copies the variables, and of each table the row of each of its indices (zeros where an index
+// names no row), all as one update left them: `tensors` are the variables' values, the rows of each table, and the
+// indices of each; drt_push gives the replica's gradients, when every fetch of the entry is computed, and may run the
+// entry "update"; drt_take_token waits until the replica may go on. In the entry "update", first: drt_take writes the
+// reduced gradients of the update's replicas.
+void drt_pull(drt_replica *, void *const *tensors);
 void drt_push(drt_replica *, void *const *gradients);
 void drt_take_token(drt_replica *);
 void drt_take(drt_replica *, void *const *results);

@@ -83,16 +83,15 @@ module attributes {dist.strategy = #dist.strategy<"">} {
 
 // -----
 
-// Of a sparse gradient the server has the rows of all replicas, one behind the other: as many as a replica's share of the batch says. Rows of a table are
-// taken of a copy, like anything else that replicas read.
+// Of a sparse gradient the server has the rows of all replicas, one behind the other: as many as a replica's share of the batch says. Of a table replicas
+// pull the rows that they name.
 module attributes {dist.strategy = #dist.strategy<"" required 2>} {
   dist.topology @cluster replicas 3 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1", "a:CPU:2"] replicas 3 from 0>]
   dfg.variable @table : tensor<10x4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
   dfg.graph attributes {train_op = "train"} {
     %ids = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[?]>} : () -> tensor<?xi32> loc("ids")
     %h = dfg.var_handle @table : !dfg.ref<tensor<10x4xf32>> loc("table")
-    // CHECK: %[[TABLE:.*]] = dist.pull %{{.*}} from <"worker" 0> : !dfg.ref<tensor<10x4xf32>> -> tensor<10x4xf32>
-    // CHECK: %[[ROWS:.*]] = dfg.gather_v2 %[[TABLE]], %[[IDS:.*]], %{{.*}}
+    // CHECK: %[[ROWS:.*]] = dist.pull_rows %{{.*}}[%[[IDS:.*]]] from <"worker" 0> : (!dfg.ref<tensor<10x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32>
     %rows = dfg.resource_gather %h, %ids : (!dfg.ref<tensor<10x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("rows")
     // CHECK-NOT: dist.all_gather_slices
     // CHECK: dist.push mean "gradients/0/table" to <"worker" 0> of 2 (%[[IDS]], %[[ROWS]]) variable "table" : tensor<?xi32>, tensor<?x4xf32>
@@ -100,6 +99,36 @@ module attributes {dist.strategy = #dist.strategy<"" required 2>} {
     %i, %v = dist.all_gather_slices mean bucket 0 group 0 (%ids, %rows) variable "table" : (tensor<?xi32>, tensor<?x4xf32>) -> (tensor<?xi32>, tensor<?x4xf32>) loc("all_gather_slices/0")
     // CHECK: dfg.scatter_sub %{{.*}}, %[[TAKEN]]#0, %[[TAKEN]]#1 {dist.place = #dist.place<"worker" 0>}
     dfg.scatter_sub %h, %i, %v : (!dfg.ref<tensor<10x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("train")
+  }
+}
+
+// -----
+
+// Rows that are chosen by what is pulled itself are taken of a copy: all that is pulled comes at once. So are those of another axis.
+// CHECK-LABEL: @chosen_by_variables
+module @chosen_by_variables attributes {dist.strategy = #dist.strategy<"" required 2>} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1"] replicas 2 from 0>]
+  dfg.variable @map : tensor<10xi32> {dist.place = #dist.place<"worker" 0>}
+  dfg.variable @table : tensor<10x4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
+  dfg.graph attributes {train_op = "train"} {
+    %ids = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[?]>} : () -> tensor<?xi32> loc("ids")
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+    %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+    %ones = dfg.const dense<1> : tensor<10xi32> : tensor<10xi32> loc("ones")
+    %m = dfg.var_handle @map : !dfg.ref<tensor<10xi32>> loc("map")
+    %h = dfg.var_handle @table : !dfg.ref<tensor<10x4xf32>> loc("table")
+    // CHECK: %[[MAPPED:.*]] = dist.pull_rows %{{.*}}[%{{.*}}] from <"worker" 0> : (!dfg.ref<tensor<10xi32>>, tensor<?xi32>) -> tensor<?xi32>
+    %mapped = dfg.resource_gather %m, %ids : (!dfg.ref<tensor<10xi32>>, tensor<?xi32>) -> tensor<?xi32> loc("mapped")
+    // CHECK: %[[TABLE:.*]] = dist.pull %{{.*}} from <"worker" 0> : !dfg.ref<tensor<10x4xf32>> -> tensor<10x4xf32>
+    // CHECK: dfg.gather_v2 %[[TABLE]], %[[MAPPED]]
+    %rows = dfg.resource_gather %h, %mapped : (!dfg.ref<tensor<10x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("rows")
+    // CHECK: %[[AGAIN:.*]] = dist.pull %{{.*}} from <"worker" 0> : !dfg.ref<tensor<10x4xf32>> -> tensor<10x4xf32>
+    // CHECK: dfg.gather_v2 %[[AGAIN]]
+    %whole = dfg.read_variable %h : (!dfg.ref<tensor<10x4xf32>>) -> tensor<10x4xf32> loc("whole")
+    %column = dfg.gather_v2 %whole, %zero, %one : (tensor<10x4xf32>, tensor<i32>, tensor<i32>) -> tensor<10xf32> loc("column")
+    %i, %v = dist.all_gather_slices mean bucket 0 group 0 (%ids, %rows) variable "table" : (tensor<?xi32>, tensor<?x4xf32>) -> (tensor<?xi32>, tensor<?x4xf32>) loc("all_gather_slices/0")
+    dfg.scatter_sub %h, %i, %v : (!dfg.ref<tensor<10x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update_table")
+    dfg.assign_add %m, %ones {control = ["update_table"]} : (!dfg.ref<tensor<10xi32>>, tensor<10xi32>) -> () loc("train")
   }
 }
 

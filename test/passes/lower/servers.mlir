@@ -75,3 +75,36 @@ module {
     dfg.return
   }
 }
+
+// -----
+
+// Rows come with the variables: what they are chosen by is computed first, everything else behind.
+module {
+  drt.program "g.meta" strategy "AllReduce" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 3 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.variable @table : tensor<10x4xf32> {trainable}
+  // CHECK: drt.entry "step"
+  // CHECK: %[[IDS:.*]] = drt.feed {{.*}}name = "ids"
+  // CHECK: %[[HALVED:.*]] = linalg.generic {{.*}} ins(%[[IDS]]
+  // CHECK: %[[PULLED:.*]]:2 = drt.pull %[[HALVED]] {tables = [@table], variables = [@w]} : (tensor<6xi32>) -> (tensor<4xf32>, tensor<6x4xf32>)
+  // CHECK: %[[SUMS:.*]] = linalg.generic {{.*}} ins(%[[PULLED]]#1, %[[PULLED]]#0
+  // CHECK: drt.push %[[HALVED]], %[[SUMS]]
+  dfg.func @step() -> (tensor<6x4xf32>) attributes {dfg.entry = "step", dfg.fetches = ["rows:0"], dfg.joins = ["concat"]} {
+    %v = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    %h = dfg.var_handle @table : !dfg.ref<tensor<10x4xf32>>
+    %w = dist.pull %v from <"worker" 0> : !dfg.ref<tensor<4xf32>> -> tensor<4xf32>
+    %ids = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[6]>} : () -> tensor<6xi32> loc("ids")
+    %two = dfg.const dense<2> : tensor<i32> : tensor<i32>
+    %halved = dfg.floor_div %ids, %two : (tensor<6xi32>, tensor<i32>) -> tensor<6xi32>
+    %rows = dist.pull_rows %h[%halved] from <"worker" 0> : (!dfg.ref<tensor<10x4xf32>>, tensor<6xi32>) -> tensor<6x4xf32> loc("rows")
+    %sums = dfg.add_v2 %rows, %w : (tensor<6x4xf32>, tensor<4xf32>) -> tensor<6x4xf32>
+    dist.push sum "gradients/0/table" to <"worker" 0> of 1 (%halved, %sums) variable "table" async : tensor<6xi32>, tensor<6x4xf32>
+    dfg.return %rows : tensor<6x4xf32>
+  }
+  dfg.func @update() attributes {dfg.entry = "update", dfg.fetches = [], dfg.joins = []} {
+    %h = dfg.var_handle @table : !dfg.ref<tensor<10x4xf32>>
+    %i, %v = dist.take sum "gradients/0/table" from <"worker" 0> of 1 variable "table" async {rows = array<i64: 0, 6>} : tensor<6xi32>, tensor<6x4xf32>
+    dfg.scatter_sub %h, %i, %v : (!dfg.ref<tensor<10x4xf32>>, tensor<6xi32>, tensor<6x4xf32>) -> ()
+    dfg.return
+  }
+}

@@ -87,7 +87,7 @@ struct Program {
     loss = {"loss:0", {DRT_F32, 0, nullptr}, DRT_JOIN_MEAN, 0, lossAt, nullptr};
     first = {"w:0", {DRT_F32, 0, nullptr}, DRT_JOIN_FIRST, 0, 0, nullptr};
     gradient = {"w", DRT_F32, DRT_REDUCE_MEAN, count};
-    servers = {policy, required, staleness, 1, &gradient, 1, &pulled};
+    servers = {policy, required, staleness, 1, &gradient, 1, &pulled, 0, nullptr};
     entries[0] = {"step", step, 1, &feed, 1, &loss, 0, nullptr, 0, nullptr};
     entries[1] = {"update", update, 0, nullptr, 0, nullptr, 0, nullptr, 0, nullptr};
     entries[2] = {"eval", look, 0, nullptr, 1, &first, 0, nullptr, 0, nullptr};

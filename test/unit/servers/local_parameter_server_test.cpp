@@ -21,7 +21,8 @@ class Job {
 public:
   Job(int32_t policy, int32_t replicas, int32_t required, int64_t staleness, int32_t reduction = DRT_REDUCE_MEAN,
       int32_t listeners = 1, const drt_exchange *rule = nullptr)
-      : gradient_{"w", DRT_F32, reduction, 2, rule}, servers_{policy, required, staleness, 1, &gradient_, 1, &pulled_} {
+      : gradient_{"w", DRT_F32, reduction, 2, rule},
+        servers_{policy, required, staleness, 1, &gradient_, 1, &pulled_, 0, nullptr} {
     LocalServerConfig config;
     config.servers = &servers_;
     config.replicas = replicas;
@@ -46,7 +47,7 @@ public:
   float pull(int32_t replica) {
     float value[2];
     void *const values[] = {value};
-    versions[replica] = server->pull(replica, values).value();
+    versions[replica] = server->pull(replica, values, nullptr).value();
     CHECK(value[0] == value[1]);
     return value[0];
   }
@@ -359,7 +360,7 @@ TEST_CASE("a server that stops sends everybody away") {
   CHECK_FALSE((went[0] || went[1] || went[2]));
   float value[2];
   void *const values[] = {value};
-  CHECK_FALSE(job.server->pull(0, values).has_value());
+  CHECK_FALSE(job.server->pull(0, values, nullptr).has_value());
 }
 
 TEST_CASE("an update that fails stops the server") {
@@ -386,7 +387,7 @@ TEST_CASE("threads at any pace: nothing is lost, and no half of an update is rea
       const float gradient[2] = {1, 1};
       const void *const gradients[] = {gradient};
       for (;;) {
-        const std::optional<int64_t> version = job.server->pull(r, values);
+        const std::optional<int64_t> version = job.server->pull(r, values, nullptr);
         if (!version)
           return;
         if (value[0] != value[1] || value[0] != -static_cast<float>(*version))

@@ -9,6 +9,7 @@
 
 #include <catch2/catch.hpp>
 
+#include <array>
 #include <condition_variable>
 #include <cstring>
 #include <memory>
@@ -60,7 +61,8 @@ private:
   const bool inPlace_;
 };
 
-/// Replicas 1 and 2 of three, and their trainer, are in another task than the server of w -= mean gradient.
+/// Replicas 1 and 2 of three, and their trainer, are in another task than the server of w -= mean gradient. Beside w
+/// there is a table, of which they pull rows, and of which an update takes 1 from each element.
 class Job {
 public:
   explicit Job(bool inPlace) : inPlace_(inPlace) {
@@ -68,6 +70,7 @@ public:
     config.servers = &servers_;
     config.replicas = 3;
     config.variables = {{w, sizeof w}};
+    config.tables = {reinterpret_cast<const char *>(table)};
     config.reportBytes = sizeof(int32_t);
     config.updateReportBytes = sizeof(float);
     config.listeners = 2;
@@ -77,6 +80,9 @@ public:
       local->take(results);
       for (int i = 0; i < 2; ++i)
         w[i] -= taken[i];
+      for (auto &row : table)
+        for (float &element : row)
+          element -= 1;
       local->say(&taken[0]);
       return true;
     };
@@ -100,10 +106,16 @@ public:
   }
 
   static std::pair<float, int64_t> pull(ParameterServer &server, int32_t replica) {
+    return pull(server, replica, {0, 0, 0, 0}).first;
+  }
+  /// And the rows of the table that `ids` name.
+  static std::pair<std::pair<float, int64_t>, std::vector<std::array<float, 2>>>
+  pull(ParameterServer &server, int32_t replica, std::array<int32_t, 4> ids) {
     float value[2] = {};
-    void *const values[] = {value};
-    const std::optional<int64_t> version = server.pull(replica, values);
-    return {version ? value[0] : -1.0F, version.value_or(-1)};
+    std::vector<std::array<float, 2>> rows(4, {-7, -7});
+    void *const values[] = {value, rows.data()}, *const indices[] = {ids.data()};
+    const std::optional<int64_t> version = server.pull(replica, values, indices);
+    return {{version ? value[0] : -1.0F, version.value_or(-1)}, rows};
   }
   static void push(ParameterServer &server, int32_t replica, int64_t version, float gradient) {
     const float both[2] = {gradient, gradient};
@@ -112,6 +124,7 @@ public:
   }
 
   float w[2] = {10, 10};
+  float table[3][2] = {{1, 2}, {3, 4}, {5, 6}};
   std::unique_ptr<LocalParameterServer> local;
   std::unique_ptr<RemoteParameterServer> remote;
 
@@ -119,7 +132,8 @@ private:
   const bool inPlace_;
   drt_gradient gradient_{"w", DRT_F32, DRT_REDUCE_MEAN, 2};
   int64_t pulled_ = 0;
-  drt_servers servers_{DRT_SERVE_BOUNDED, 3, 0, 1, &gradient_, 1, &pulled_};
+  drt_pulled_rows rows_{1, 3, 2 * sizeof(float), 4, DRT_I32};
+  drt_servers servers_{DRT_SERVE_BOUNDED, 3, 0, 1, &gradient_, 1, &pulled_, 1, &rows_};
   const ServedSizes sizes_{&servers_, {sizeof w}, sizeof(int32_t), sizeof(float)};
   Pipe pipes_[3][2];
   std::vector<std::thread> answering_;
@@ -174,4 +188,25 @@ TEST_CASE("a replica that there is not, and an unknown wish, are errors") {
   End end(out, in, false);
   in.write({{reinterpret_cast<char *>(&request), sizeof request}});
   CHECK_THROWS_AS(answer(local, end, sizes, 0), Error);
+}
+
+TEST_CASE("rows come as the update left them that the variables come of") {
+  const bool inPlace = GENERATE(true, false);
+  using Rows = std::vector<std::array<float, 2>>;
+  Job job(inPlace);
+  job.local->allowUpdate();
+  const std::array<int32_t, 4> ids = {2, 0, 2, 3}; // one twice, and one that is no row
+  const Rows before = {{5, 6}, {1, 2}, {5, 6}, {0, 0}};
+  CHECK(Job::pull(*job.local, 0, ids).second == before);
+  CHECK(Job::pull(*job.remote, 1, ids).second == before);
+  CHECK(Job::pull(*job.remote, 2, {1, 1, -1, 1}).second == Rows{{3, 4}, {3, 4}, {0, 0}, {3, 4}});
+  Job::push(*job.remote, 2, 0, 3);
+  Job::push(*job.local, 0, 0, 1);
+  Job::push(*job.remote, 1, 0, 2);
+  std::vector<std::vector<char>> reports;
+  REQUIRE(job.remote->waitForUpdate(reports));
+  job.remote->takeToken(1);
+  CHECK(Job::pull(*job.remote, 1, ids) == std::pair(std::pair(8.0F, int64_t(1)), Rows{{4, 5}, {0, 1}, {4, 5}, {0, 0}}));
+  // None at all.
+  CHECK(Job::pull(*job.remote, 1, {-1, -1, 3, 9}).second == Rows(4, {0, 0}));
 }
