@@ -76,7 +76,7 @@ void ServedReplicas::Report::read(const drt_entry &entry, const char *arena, cha
 
 ServedReplicas::ServedReplicas(CpuTask &task)
     : task_(task), step_(findEntry(task, "step")), update_(findEntry(task, "update")), report_(*step_),
-      updateReport_(*update_) {}
+      updateReport_(*update_), pushed_(0, 0) {}
 
 ServedReplicas::~ServedReplicas() {
   stop();
@@ -89,6 +89,8 @@ void ServedReplicas::start(TaskRuntime::FeedReplica feed, int64_t firstStep) {
   updates_ = firstStep;
   makeArenas();
   makeReplicas();
+  pushed_ = replicas_.front()->randomStates;
+  randomPositions_ = task_.drawingBegin();
   sizes_ = sizes();
   for (const int64_t bytes : sizes_.variables)
     movedBytes_ += bytes;
@@ -143,6 +145,7 @@ void ServedReplicas::makeReplicas() {
     replica.arena_base = isServers ? replica.arena : arenas_;
     replica.arena_stride = stride;
     replica.variables = task_.variables();
+    replica.randomStates.goOn(task_.drawingBegin());
     if (isServers) {
       replica.local_replicas = 1;
       // Behind the replicas, the communication and the data.
@@ -266,6 +269,10 @@ bool ServedReplicas::update() {
   const bool good =
       feed(server, task_.config().localReplicas, updates_ - firstStep_) && task_.runEntry(server, *update_);
   ++updates_;
+  {
+    const std::lock_guard lock(randomMutex_);
+    randomPositions_ = pushed_.positionsWith(server.randomStates);
+  }
   if (good && updateReport_.bytes > 0) {
     std::vector<char> report(static_cast<size_t>(updateReport_.bytes));
     updateReport_.read(*update_, server.arena, report.data());
@@ -308,6 +315,11 @@ const void *ServedReplicas::fetched(int32_t replica, const drt_fetch &fetch) con
   if (isOf(*update_, fetch))
     return updateReported_.data() + updateReport_.offsets[static_cast<size_t>(&fetch - update_->fetches)];
   return reported_[static_cast<size_t>(replica)].data() + report_.offsets[static_cast<size_t>(&fetch - step_->fetches)];
+}
+
+std::vector<RandomPosition> ServedReplicas::randomPositions() {
+  const std::lock_guard lock(randomMutex_);
+  return randomPositions_;
 }
 
 GradientCounts ServedReplicas::counts() const { return server_ ? server_->counts() : GradientCounts(); }
@@ -379,6 +391,11 @@ bool ServedReplicas::pull(Replica &replica, void *const *tensors) {
 bool ServedReplicas::push(Replica &replica, void *const *gradients) {
   std::vector<char> report(static_cast<size_t>(report_.bytes));
   report_.read(*step_, replica.arena, report.data());
+  // Replicas run ahead of the update that is saved: what they have drawn since is drawn again.
+  if (&replica == replicas_.front().get()) {
+    const std::lock_guard lock(randomMutex_);
+    pushed_ = replica.randomStates;
+  }
   return waitFor(replica, "an update", [&] {
     if (remote_)
       return accounted(replica, &ServedUse::transferNs,

@@ -35,6 +35,7 @@ public:
   /// Starts the threads. See TaskRuntime::serve.
   void start(TaskRuntime::FeedReplica feed, int64_t firstStep);
 
+  bool hasStarted() const { return !replicas_.empty(); }
   const drt_entry &step() const { return *step_; }
   bool hasFetch(const drt_fetch &fetch) const { return isOf(*step_, fetch) || isOf(*update_, fetch); }
 
@@ -50,6 +51,9 @@ public:
   const ServedUse *use(int32_t replica) const {
     return uses_.empty() ? nullptr : uses_[static_cast<size_t>(replica)].get();
   }
+  /// Where random operations of the last update that was made stand, and of its gradients; in other tasks than the
+  /// server's where they began.
+  std::vector<RandomPosition> randomPositions();
   std::vector<Lateness> lateness() const { return local_ ? local_->lateness() : std::vector<Lateness>(); }
 
   /// Sends the replicas away; any thread.
@@ -119,6 +123,10 @@ private:
   std::atomic<bool> stopped_{false};
   Counter ended_;
   std::atomic<int64_t> warnedNs_{0};
+
+  std::mutex randomMutex_;
+  RandomStates pushed_; // replica 0's, behind the step that it has pushed last
+  std::vector<RandomPosition> randomPositions_;
 
   int64_t outstanding_ = 0;
   std::vector<std::vector<char>> reported_; // of each replica

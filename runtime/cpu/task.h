@@ -61,8 +61,11 @@ public:
   void gatherPart(int32_t variable, Range bytes, void *part) override;
   void scatterPart(int32_t variable, Range bytes, const void *part) override;
 
-  std::vector<RandomPosition> randomPositions() override { return replicas_[0]->randomStates.positions(); }
+  std::vector<RandomPosition> randomPositions() override {
+    return served_ && served_->hasStarted() ? served_->randomPositions() : replicas_[0]->randomStates.positions();
+  }
   void goOnDrawing(const std::vector<RandomPosition> &positions) override {
+    drawingBegin_ = positions;
     for (const auto &replica : replicas_)
       replica->randomStates.goOn(positions);
   }
@@ -78,6 +81,8 @@ public:
   // ---- For replicas that servers serve -----------------------------------------
 
   ServedReplicas *served() { return served_.get(); }
+  /// Where random operations begin in this start (goOnDrawing); nothing where at their seeds.
+  const std::vector<RandomPosition> &drawingBegin() const { return drawingBegin_; }
   int64_t arenaStride() const { return replicas_[0]->arena_stride; }
   void *const *variables() const { return variables_.data(); }
   /// Runs an entry in the calling thread. False: the replica has left it on its way.
@@ -234,6 +239,8 @@ private:
 
   std::atomic<bool> quit_{false}; // the threads shall end
   std::atomic<int64_t> warnedNs_{0};
+
+  std::vector<RandomPosition> drawingBegin_;
 
   std::unique_ptr<TimelineRow> communicationRow_;
   std::unique_ptr<Delays> communicationDelays_;

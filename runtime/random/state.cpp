@@ -6,6 +6,7 @@
 #include "random/state.h"
 
 #include <algorithm>
+#include <iterator>
 
 using namespace drt;
 
@@ -36,10 +37,24 @@ Philox RandomStates::reserve(int32_t state, int64_t seed, int64_t seed2, uint64_
 std::vector<RandomPosition> RandomStates::positions() const {
   // The later of two with one number counts where a program goes on.
   std::vector<RandomPosition> all = begins;
+  addStarted(all);
+  return all;
+}
+
+std::vector<RandomPosition> RandomStates::positionsWith(const RandomStates &other) const {
+  std::vector<RandomPosition> all;
+  std::copy_if(begins.begin(), begins.end(), std::back_inserter(all), [&](const RandomPosition &position) {
+    return std::find(other.begins.begin(), other.begins.end(), position) != other.begins.end();
+  });
+  addStarted(all);
+  other.addStarted(all);
+  return all;
+}
+
+void RandomStates::addStarted(std::vector<RandomPosition> &positions) const {
   for (size_t i = 0; i < states.size(); ++i)
     if (states[i].started)
-      all.push_back({static_cast<int32_t>(i), states[i].isSeeded, states[i].generator.state()});
-  return all;
+      positions.push_back({static_cast<int32_t>(i), states[i].isSeeded, states[i].generator.state()});
 }
 
 const RandomPosition *drt::findPosition(const std::vector<RandomPosition> &positions, int32_t state, bool isSeeded,

@@ -25,6 +25,8 @@ struct RandomPosition {
   int32_t state = 0;
   bool isSeeded = false;                  // its numbers follow from its own seeds, and not from the entropy
   std::array<uint32_t, 6> generator = {}; // Philox::state
+
+  bool operator==(const RandomPosition &) const = default;
 };
 
 /// The one of `positions` at which operation `state` goes on whose generator begins at `initial`: of a program of
@@ -46,6 +48,8 @@ public:
 
   /// Of the operations that have run, and those that others are to begin at.
   std::vector<RandomPosition> positions() const;
+  /// The same of both, of which each runs operations of its own: what `other` has begun is left to nobody.
+  std::vector<RandomPosition> positionsWith(const RandomStates &other) const;
   /// Operations that have not run yet begin there.
   void goOn(std::vector<RandomPosition> positions) { begins = std::move(positions); }
 
@@ -54,6 +58,8 @@ private:
     Philox generator;
     bool started = false, isSeeded = false;
   };
+  void addStarted(std::vector<RandomPosition> &positions) const;
+
   std::vector<State> states;
   std::vector<RandomPosition> begins; // at which none has begun yet
   uint64_t entropy;

@@ -206,6 +206,9 @@ if __name__ == "__main__":
     checks.check("resume, overwrite, restore", goes_on_or_starts_again)
     checks.check("random operations go on, threads", random_operations_go_on, "AllReduce")
     checks.check("random operations go on, processes", random_operations_go_on, "AllReduce", "--one-process-per-replica")
+    # Their replicas draw ahead of the update that is saved.
+    checks.check("random operations go on, counted gradients", random_operations_go_on, "PS:replicas_to_aggregate=2")
+    checks.check("random operations go on, counted gradients of processes", random_operations_go_on, "PS:replicas_to_aggregate=2", "--one-process-per-replica")
     checks.check("random operations go on, two batches an update", random_operations_go_on, "AllReduce:accumulate_steps=2")
     checks.check("checkpoints beside the steps, threads", saves_beside_the_steps)
     checks.check("checkpoints beside the steps, processes", saves_beside_the_steps, "--one-process-per-replica")

@@ -173,3 +173,24 @@ TEST_CASE("what has not run since it went on is not forgotten", "[random]") {
   CHECK(after.reserve(0, 1, 2, 1).next() == continued.next());
   CHECK(after.positions().size() == 1);
 }
+
+TEST_CASE("of two that share the operations, what neither has run is left", "[random]") {
+  RandomStates before(3, 0), step(3, 0), update(3, 0), after(3, 0);
+  before.reserve(0, 1, 2, 10);
+  before.reserve(1, 3, 4, 20);
+  before.reserve(2, 5, 6, 30);
+  for (RandomStates *states : {&step, &update})
+    states->goOn(before.positions());
+  step.reserve(0, 1, 2, 1);
+  update.reserve(1, 3, 4, 2);
+  const std::vector<RandomPosition> positions = step.positionsWith(update);
+  CHECK(positions.size() == 3);
+  after.goOn(positions);
+  Philox first(1, 2), second(3, 4), third(5, 6);
+  first.skip(11);
+  second.skip(22);
+  third.skip(30);
+  CHECK(after.reserve(0, 1, 2, 1).next() == first.next());
+  CHECK(after.reserve(1, 3, 4, 1).next() == second.next());
+  CHECK(after.reserve(2, 5, 6, 1).next() == third.next());
+}
