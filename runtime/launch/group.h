@@ -52,8 +52,10 @@ struct GroupOptions {
   double failure_timeout = 10;    // --failure-timeout: seconds within which a silent task is given up
   double stall_warning = 60;      // --stall-warning: seconds in one collective before the log says who is late
   std::function<void(const std::string &message)> on_failure; // empty: print it and _exit(1)
-  bool compares_clocks = false;  // with task 0's, for clock() and what is handed over; the same in all
-  std::function<void()> on_lost; // before on_failure, or what is thrown: a task was lost, or has not come
+  bool compares_clocks = false; // with task 0's, for clock() and what is handed over; the same in all
+  // Before on_failure, or what is thrown: a task was lost, has not come, or is started again, as it failed.
+  std::function<void()> on_lost;
+  std::function<bool()> comes_again; // asked where this task fails: whether it is started again. Empty: it is not
   std::function<void(const std::string &message)> log;  // stall warnings; empty: stderr
   std::function<void(const std::string &message)> note; // who is awaited; empty: stderr
   // Of an elastic run: how many of the tasks a group can have, smallest first; empty: all of them. Where there are

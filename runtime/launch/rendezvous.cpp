@@ -194,7 +194,7 @@ void RendezvousServer::handle(Connection &from, const Message &message) {
     return give_part(from.rank, f[0]);
   case MessageKind::Failed:
     from.goodbye = true;
-    return end_all({MessageKind::Lost, {describe(from.rank), "0", ": " + f[0]}});
+    return end_all({MessageKind::Lost, {describe(from.rank), f[1] == "1" ? "2" : "0", ": " + f[0]}});
   case MessageKind::Goodbye:
     from.goodbye = true;
     done.insert(from.rank);

@@ -282,6 +282,7 @@ void check(const Message &message) {
   case MessageKind::Hello:
     right = fields == 6;
     break;
+  case MessageKind::Failed:
   case MessageKind::Refused:
   case MessageKind::Set:
   case MessageKind::Value:
@@ -296,7 +297,6 @@ void check(const Message &message) {
   case MessageKind::Challenge:
   case MessageKind::Welcome:
   case MessageKind::Get:
-  case MessageKind::Failed:
   case MessageKind::Part:
     right = fields == 1;
     break;

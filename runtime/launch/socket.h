@@ -104,8 +104,9 @@ enum class MessageKind : uint8_t {
   Get,     // key; answered when it is set
   Value,   // key, value
   Heartbeat, // to the server: step, collectives begun, "1" inside one, its name, seconds in it. From it: nothing
-  Failed,    // to the server: why this task ends
-  Lost,      // from the server: who; "1" if it was lost, "0" if it failed; how. Every task says so before it ends
+  Failed,    // to the server: why this task ends; "1" if it is started again, else "0"
+  Lost,      // from the server: who; "1" if it was lost, "0" if it failed, "2" if it is started again; how. Every task
+             // says so before it ends
   Goodbye,   // to the server: this task's part is done
   AllGone,   // from the server: every task's is
   Challenge, // from the server, first of all: what Hello's proof is of

@@ -11,6 +11,7 @@
 #include "launch/spawn.h"
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -26,6 +27,7 @@ namespace {
 constexpr const char *launched_variable = "DRT_LAUNCHED"; // the parent supervises
 constexpr const char *listen_variable = "DRT_LISTEN_FD";
 constexpr const char *finished_variable = "DRT_FINISHED"; // an earlier start's part is done
+constexpr const char *started_variable = "DRT_STARTED";   // training had begun in an earlier start
 
 /// The command with one flag set to a value, whatever it said of it before.
 bool has_flag(const std::vector<std::string> &command, const std::string &flag) {
@@ -43,7 +45,11 @@ int descriptor_from(const char *variable) {
 
 enum Report : char { Started = 's', LostAnother = 'l', Finished = 'e', AllDone = 'd', FormAgain = 'f' };
 
+std::atomic<bool> is_worth_restart = false;
+
 void report(Report what) {
+  if (what == Started || what == LostAnother)
+    is_worth_restart = true;
   const int fd = descriptor_from(report_variable);
   if (fd < 0)
     return;
@@ -68,12 +74,13 @@ private:
 };
 
 /// One start of all that this process has to run.
-Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &command, bool finished) {
+Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &command, bool started, bool finished) {
   if (options.place.kind != PlaceKind::StartAll) {
     Child child;
     child.name = options.tasks[static_cast<size_t>(options.place.rank)].name();
     child.command = command;
-    child.environment = {{launched_variable, "1"}, {finished_variable, finished ? "1" : ""}};
+    child.environment = {
+        {launched_variable, "1"}, {started_variable, started ? "1" : ""}, {finished_variable, finished ? "1" : ""}};
     if (options.place.kind == PlaceKind::Member)
       child.stopped_timeout = options.failure_timeout;
     return run_children({child}, options.failure_timeout);
@@ -95,7 +102,7 @@ Outcome attempt(const LaunchOptions &options, const std::vector<std::string> &co
     // All are started now, so that one which does not come is as silent as one that falls silent.
     if (!has_flag(command, "--arrival-timeout"))
       child.command = withFlag(child.command, "--arrival-timeout", std::to_string(options.failure_timeout));
-    child.environment = {{launched_variable, "1"}};
+    child.environment = {{launched_variable, "1"}, {started_variable, started ? "1" : ""}};
     if (!has_secret)
       child.environment.emplace_back(secret_variable, secret);
     if (children.empty()) {
@@ -132,6 +139,11 @@ std::vector<std::string> withFlag(const std::vector<std::string> &command, const
 
 bool isLaunched() { return std::getenv(launched_variable) != nullptr; }
 
+bool isStartedAgain() {
+  const char *started = std::getenv(started_variable);
+  return isLaunched() && (is_worth_restart || (started && *started));
+}
+
 bool needs_launch(const Place &place, int max_restarts) {
   return place.kind == PlaceKind::StartAll || (max_restarts > 0 && !isLaunched());
 }
@@ -142,7 +154,7 @@ int launch(const LaunchOptions &options) {
   bool finished = false; // the task, in the last start that trained
   Pause pause;
   for (int restarts = 0;;) {
-    Outcome outcome = attempt(options, command, finished);
+    Outcome outcome = attempt(options, command, started, finished);
     started = started || outcome.reported(Started);
     finished = outcome.reported(Finished) || (finished && !outcome.reported(Started));
     if (!outcome.failed.empty() && options.remove_unfinished)

@@ -47,6 +47,10 @@ bool isLaunched();
 /// Whether this process has to call launch() instead of running a task.
 bool needs_launch(const Place &place, int max_restarts);
 
+/// Whether what launched this process starts it again if it fails now, unless it has done so often enough: training has
+/// begun, in this start or in one before, or another task was lost.
+bool isStartedAgain();
+
 /// Runs the tasks to their end and returns the exit status: 0, that of the first
 /// task that failed, or 128 + N after signal N. INT and TERM are passed on to the
 /// tasks, and end the run also where another launcher's tasks were sent them. When one

@@ -132,6 +132,7 @@ std::unique_ptr<Group> joinGroup(const drt_program &program, const Options &opti
   }
   group.finished = ended || has_finished();
   group.on_lost = report_lost_another;
+  group.comes_again = isStartedAgain;
   group.on_failure = [timeout = options.failureTimeout, afterFailure](const std::string &message) {
     endSoon(message, timeout);
     std::thread([afterFailure] { afterFailure->run(); }).detach();

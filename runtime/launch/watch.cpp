@@ -354,8 +354,8 @@ void Watch::handle(const Message &message, int64_t received_ns) {
 
 /// What the server says of a task that is gone.
 std::string Watch::told(const Message &lost, const std::string &where) const {
-  const bool failed = lost.fields.at(1) == "0";
-  if (!failed)
+  const bool failed = lost.fields.at(1) != "1";
+  if (lost.fields.at(1) != "0")
     note_lost();
   return lost.fields.at(0) + (failed ? " failed" : " was lost") + where + lost.fields.at(2);
 }
@@ -366,6 +366,12 @@ void Watch::note_lost() const {
 }
 
 void Watch::lost(const std::string &message) {
+  {
+    // Who has said why it ends goes then.
+    std::lock_guard lock(mutex);
+    if (!failure.empty())
+      return;
+  }
   note_lost();
   failed(message);
 }
@@ -444,7 +450,7 @@ std::string Watch::wait_for_failure(Clock::duration patience) {
 }
 
 void Watch::fail(const std::string &reason) noexcept {
-  if (!send({MessageKind::Failed, {reason}}))
+  if (!send({MessageKind::Failed, {reason, options.comes_again && options.comes_again() ? "1" : "0"}}))
     return;
   // The server's answer says that the others have been told; without it, task 0
   // could take the server away before.

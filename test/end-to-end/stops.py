@@ -461,6 +461,20 @@ def other_inputs(flags, *texts):
         return found + [f"'{text}' is not in:\n{out}" for text in texts if text not in out]
 
 
+def wrong_in_one():
+    """What only task 0 reads is wrong: the supervisors of all tasks hear that nothing is to be tried again."""
+    with Folder() as folder:
+        processes = supervised(folder, 3, "--restore", folder / "absent")
+        try:
+            statuses = [process.wait(20) for process in processes]
+        finally:
+            for process in processes:
+                process.kill()
+        out = processes[0].out + processes[1].out
+        found = [] if statuses == [1, 1] else [f"exit statuses {statuses}"]
+        return found + [f"tried again:\n{out}"] * ("restart" in out)
+
+
 def main():
     need_tools(TRAIN, DISTC)
     checks = Checks()
@@ -479,6 +493,7 @@ def main():
     checks.check("a task that is stopped for too long is replaced", goes_on, strike_task(signal.SIGSTOP),
                  "worker:1 was killed by signal 9 (Killed); restart ")
     checks.check("a task that is killed before the first step is replaced", killed_before_the_first_step)
+    checks.check("input that is wrong in one task", wrong_in_one)
     checks.check("a task that comes late", one_comes_late)
     checks.check("a full disk", full_disk)
     checks.check("a signal to one supervisor ends all tasks", one_is_told_to_stop)

@@ -85,7 +85,7 @@ std::vector<std::string> seeds() {
           "1 2 program 127.0.0.1 nonce",
           "\x02" + talk + Message{MessageKind::Goodbye, {}}.encode(),
           "\x02" + Message{MessageKind::Fetch, {"1"}}.encode(), // which is task 0's to say
-          "\x02" + talk + Message{MessageKind::Failed, {"why"}}.encode()};
+          "\x02" + talk + Message{MessageKind::Failed, {"why", "0"}}.encode()};
 }
 
 void readBytes(std::string_view bytes) {
