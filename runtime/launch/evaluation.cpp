@@ -126,6 +126,8 @@ FeederConfig feederConfig(const TaskRuntime &task, const drt_entry &entry, Feede
 }
 
 Value valueOf(const TaskRuntime &task, int32_t replicas, const drt_fetch &fetch) {
+  // Where other tasks have replicas too, the batches here are a part of the compiled one, and so are their sums.
+  const double batches = static_cast<double>(task.config().numReplicas) / replicas;
   const drt_type &type = fetch.type;
   const int64_t count = elementCount(type), bytes = count * dtypeSize(type.dtype);
   const auto part = [&](int32_t replica) { return static_cast<const char *>(task.fetched(replica, fetch)); };
@@ -136,7 +138,7 @@ Value valueOf(const TaskRuntime &task, int32_t replicas, const drt_fetch &fetch)
       ReplicaValues values;
       for (int32_t r = 0; r < replicas; ++r)
         values.add(valueAt(type.dtype, part(r), i));
-      value.numbers[i] = fetch.join == DRT_JOIN_SUM ? values.getSum() : values.getShareOfMean(replicas);
+      value.numbers[i] = fetch.join == DRT_JOIN_SUM ? batches * values.getSum() : values.getShareOfMean(replicas);
     }
     return value;
   }

@@ -146,6 +146,18 @@ def evaluates_and_stops(*flags):
         return found
 
 
+def evaluates_sums(*flags):
+    """A sum over the batch is that of the compiled batch, though the first of several tasks evaluates its own replicas' shares of it alone."""
+    model = Model("mlp-sum")
+    with Folder() as folder:
+        train = model.compile(folder / "train", 2, "AllReduce", *flags)
+        must([train, "--data", model.feeds, "--steps", 3, "--eval-data", model.feeds, "--eval-every", 3, "--log-json", folder / "log",
+              "--checkpoint-dir", folder / "kept"])
+        [evaluated] = [value for line in read_log(folder / "log") if "eval" in line for value in line["eval"].values()]
+        out = must([train, "--eval", "--data", model.feeds, "--restore", folder / "kept"]).stdout
+        return [] if np.isclose(float(out.split("=")[1]), evaluated, rtol=1e-5) else [f"evaluation gives {evaluated} in training, and {out} of the checkpoint"]
+
+
 def read_events(path):
     """(tag, step) -> value of an event file, by the fields that there are (runtime/launch/event.proto)."""
     data, values = path.read_bytes(), {}
@@ -216,6 +228,8 @@ if __name__ == "__main__":
         checks.check("checkpoints beside the steps, emulated devices", saves_beside_the_steps, "--target=cuda:emulated")
     checks.check("evaluation and stops, threads", evaluates_and_stops)
     checks.check("evaluation and stops, processes", evaluates_and_stops, "--one-process-per-replica")
+    checks.check("evaluation of a sum, threads", evaluates_sums)
+    checks.check("evaluation of a sum, processes", evaluates_sums, "--one-process-per-replica")
     checks.check("summaries", writes_the_graphs_own_summaries)
     checks.check("--no-init", starts_without_initializers)
     checks.check("waiting for tasks", says_who_is_awaited)
