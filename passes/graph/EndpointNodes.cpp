@@ -21,9 +21,17 @@ EndpointNodes::EndpointNodes(dfg::GraphOp graph) : graph(graph) {
 /// " ('w/Read/ReadVariableOp')", the first in the graph, which is the one that the variable was made with.
 static std::string listReaders(Operation *handle) {
   Operation *first = nullptr;
-  for (Operation *user : handle->getUsers())
-    if (llvm::isa<dfg::ReadVariableOp, dfg::IdentityOp>(user) && (!first || user->isBeforeInBlock(first)))
-      first = user;
+  SmallVector<Operation *> pending = {handle};
+  while (!pending.empty())
+    for (Operation *user : pending.pop_back_val()->getUsers()) {
+      if (!llvm::isa<dfg::ReadVariableOp, dfg::IdentityOp>(user))
+        continue;
+      // A read that a pass has put in has no name; who read the reference now reads that.
+      if (dfg::getNodeName(user).empty())
+        pending.push_back(user);
+      else if (!first || user->isBeforeInBlock(first))
+        first = user;
+    }
   return first ? " ('" + dfg::getNodeName(first).str() + "')" : std::string();
 }
 

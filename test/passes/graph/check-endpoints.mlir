@@ -40,3 +40,14 @@ dfg.graph attributes {train_op = "train", loss = "loss:0"} {
   dfg.group {control = ["c"]} : () -> () loc("train")
   %loss = dfg.identity %b : (tensor<f32>) -> tensor<f32> loc("loss")
 }
+
+// -----
+
+// Who fetches a reference variable is told its read, and not the nameless one that the import puts in front of it.
+dfg.variable @w : tensor<2xf32> {kind = "ref"}
+dfg.graph attributes {fetches = ["w:0"]} {
+  // expected-error @unknown {{'w:0' is a variable, which is no tensor: name the node that reads it ('w/read')}}
+  %w = dfg.var_handle @w : !dfg.ref<tensor<2xf32>> loc("w")
+  %value = dfg.read_variable %w {implicit} : (!dfg.ref<tensor<2xf32>>) -> tensor<2xf32> loc("")
+  %read = dfg.identity %value : (tensor<2xf32>) -> tensor<2xf32> loc("w/read")
+}
