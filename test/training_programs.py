@@ -1001,7 +1001,7 @@ def quantized(make):
 
 @program
 def spectra(make):
-    """A loss on a spectrogram of windows that overlap, a filter in the frequency domain, and a complex layer."""
+    """A loss on a spectrogram of windows that overlap, a filter in the frequency domain, a transform of two axes, and a complex layer."""
     kernel, gains, v = make.weights("kernel", FEATURES, 24), make.weights("gains", 13), make.weights("v", 5)
     real, imaginary = make.weights("real", 13, 5), make.weights("imaginary", 13, 5)
 
@@ -1012,8 +1012,9 @@ def spectra(make):
             bins = tf.signal.rfft(sound)
             filtered = tf.signal.irfft(bins * tf.cast(gains, tf.complex64))
             layer = tf.matmul(bins, tf.complex(real, imaginary))
+            waves = tf.math.real(tf.signal.fft2d(tf.cast(tf.reshape(sound, [-1, 4, 6]), tf.complex64)))
             found = tf.linalg.matvec(tf.abs(layer), v) + tf.reduce_mean(filtered * sound, 1)
-            loss = tf.reduce_mean(tf.square(0.1 * found - y)) + 0.1 * tf.reduce_mean(tf.math.log(tf.abs(frames) + 0.1))
+            loss = tf.reduce_mean(tf.square(0.1 * found - y)) + 0.1 * tf.reduce_mean(tf.math.log(tf.abs(frames) + 0.1)) + 0.01 * tf.reduce_mean(tf.square(waves))
         descend(tape, loss, [kernel, gains, v, real, imaginary], 0.03)
         return loss
     return make.step(step)

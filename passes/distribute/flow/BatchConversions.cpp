@@ -217,8 +217,11 @@ Value BatchConversions::gather(Value value) {
   const Flow at = flow.get(value);
   auto sizes = flow.getShapes().getShape(value);
   // A graph that fixes its batch has it in shapes too, as a number that would have to change.
-  if (!sizes || !getType(value, *sizes) || flow.getFixedBatch())
+  if (!sizes || flow.getFixedBatch())
     return {};
+  // No collective takes complex numbers: what they are made of is gathered.
+  if (!getType(value, *sizes))
+    return recompute(value);
   int64_t axis = at.batch.axis;
   Value front = moveToFront(value, axis);
   Value joined = front ? gatherFirstAxis(front) : Value();

@@ -442,3 +442,26 @@ module @behind_the_loss attributes {dist.strategy = #dist.strategy<"">} {
     %loss = dfg.identity %value {control = ["update"]} : (tensor<f32>) -> tensor<f32> loc("loss")
   }
 }
+
+// -----
+
+// No collective takes complex numbers: what they are made of is gathered, and they are made again.
+// CHECK-LABEL: @transformed
+module @transformed attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32>
+  dfg.graph attributes {train_op = "train"} {
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    // CHECK: %[[ALL:.*]] = dist.all_gather bucket 0 (%x) name "x"
+    %x = dfg.placeholder : () -> tensor<?x2x4xf32> loc("x")
+    // CHECK: %[[WHOLE:.*]] = dfg.cast %[[ALL]] : (tensor<?x2x4xf32>) -> tensor<?x2x4xcomplex<f32>>
+    // CHECK: dfg.opaque "FFT2D"(%[[WHOLE]])
+    %complex = dfg.cast %x : (tensor<?x2x4xf32>) -> tensor<?x2x4xcomplex<f32>> loc("complex")
+    %transformed = dfg.opaque "FFT2D"(%complex) {tf = {Tcomplex = complex<f32>}} : (tensor<?x2x4xcomplex<f32>>) -> tensor<?x2x4xcomplex<f32>> loc("transformed")
+    %real = dfg.opaque "Real"(%transformed) {tf = {T = complex<f32>, Tout = f32}} : (tensor<?x2x4xcomplex<f32>>) -> tensor<?x2x4xf32> loc("real")
+    %axes = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32>
+    %mean = dfg.mean %real, %axes : (tensor<?x2x4xf32>, tensor<2xi32>) -> tensor<4xf32> loc("mean")
+    dfg.assign %w, %mean : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update")
+    dfg.group {control = ["update"]} : () -> () loc("train")
+  }
+}
