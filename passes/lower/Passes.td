@@ -435,6 +435,22 @@ def DivideKernels : Pass<"drt-divide-kernels", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect"];
 }
 
+def MergeLoops : Pass<"drt-merge-loops", "::distc::drt::KernelOp"> {
+  let summary = "Loops of kernels that walk on where the last one ended are one";
+  let description = [{
+    For CPUs, behind `drt-divide-kernels`: LLVM would unroll short loops in short loops whole, which takes it long and gains nothing. Sums keep their order: where their loops are
+    the inner ones, they stay, as do those whose counter is asked for.
+    ```mlir
+    linalg.generic ins(%x : memref<2x8x8x352xf32>) outs(%y : memref<2x8x8x352xf32>) ...
+    // becomes
+    %a = memref.collapse_shape %x [[0, 1, 2, 3]] : memref<2x8x8x352xf32> into memref<45056xf32>
+    %b = memref.collapse_shape %y [[0, 1, 2, 3]] : memref<2x8x8x352xf32> into memref<45056xf32>
+    linalg.generic ins(%a : memref<45056xf32>) outs(%b : memref<45056xf32>) ...
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect", "::mlir::memref::MemRefDialect"];
+}
+
 def SplitLoops : Pass<"drt-split-loops", "::distc::drt::KernelOp"> {
   let summary = "Loops of kernels are split where a branch on their counter changes";
   let description = [{

@@ -84,6 +84,7 @@ void buildLowerKernelsPipeline(OpPassManager &pm) {
   whole.addPass(createLoopOverRows());
   pm.addPass(createDivideKernels());
   OpPassManager &kernels = pm.nest<drt::KernelOp>();
+  kernels.addPass(createMergeLoops());
   kernels.addPass(createConvertLinalgToLoopsPass());
   kernels.addPass(createSplitLoops());
   kernels.addPass(createLoopInvariantCodeMotionPass());
