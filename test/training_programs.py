@@ -1208,6 +1208,21 @@ def rows_by_their_slots(make):
 
 
 @program
+def rows_in_turn(make):
+    """The batch is a sequence: a state goes over its rows, in a loop that reads a variable."""
+    w, u, v = make.weights("w", FEATURES, 5), make.weights("u", 5, 5), make.weights("v", 5)
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            rows = x @ w
+            last = tf.while_loop(lambda i, state: i < tf.shape(rows)[0], lambda i, state: (i + 1, tf.tanh(tf.linalg.matvec(u, state) + rows[i])), [0, tf.zeros(5)])[1]
+            loss = tf.reduce_mean(tf.square(tf.linalg.matvec(rows, v * last) - y))
+        descend(tape, loss, [w, u, v])
+        return loss
+    return make.step(step)
+
+
+@program
 def hardest_examples(make):
     """As many of a batch's losses as a float says of its size: 0.3 of a share's rows is less than 0.3 of the batch's."""
     w, v = make.weights("w", FEATURES, 5), make.weights("v", 5)

@@ -16,6 +16,7 @@
 #include "passes/distribute/servers/Serving.h"
 #include "passes/distribute/strategy/AppliedStrategy.h"
 #include "passes/distribute/synchronize/BucketOrder.h"
+#include "passes/distribute/synchronize/FunctionUpdates.h"
 #include "passes/distribute/synchronize/RawGradients.h"
 #include "passes/distribute/synchronize/ShardedUpdates.h"
 #include "passes/distribute/synchronize/SparseGradients.h"
@@ -38,7 +39,7 @@ namespace {
 class Coupler {
 public:
   Coupler(dfg::GraphOp graph, BatchFlow &flow, BatchConversions &conversions)
-      : graph(graph), flow(flow), conversions(conversions) {}
+      : graph(graph), flow(flow), conversions(conversions), updates(graph->getParentOfType<ModuleOp>()) {}
 
   /// `joinDistinct`: also distinct values (Unique), which the synchronization of sparse gradients joins by itself.
   /// `except`: nodes that stay as they are.
@@ -133,10 +134,22 @@ private:
     return isRow(op) || (!op->use_empty() && llvm::all_of(op->getUsers(), isRow));
   }
 
-  static bool canChange(Operation *op) {
+  bool canChange(Operation *op) {
     auto isHandle = [](Type type) { return dfg::isHandle(type); };
-    return llvm::none_of(op->getOperandTypes(), isHandle) && llvm::none_of(op->getResultTypes(), isHandle) &&
-           (llvm::isa<dfg::OpaqueOp>(op) || op->hasTrait<dfg::DrawsNumbers>() || isMemoryEffectFree(op));
+    if (llvm::any_of(op->getOperandTypes(), isHandle) || llvm::any_of(op->getResultTypes(), isHandle))
+      return readsInFunctions(op);
+    return llvm::isa<dfg::OpaqueOp>(op) || op->hasTrait<dfg::DrawsNumbers>() || isMemoryEffectFree(op);
+  }
+
+  /// Conditions and loops that read variables, whose values all replicas have, and update none. A loop gives the
+  /// handles again that it takes.
+  bool readsInFunctions(Operation *op) {
+    bool runsFunctions = false;
+    dfg::getSourceAttributes(op).walk([&](dfg::FuncAttr) { runsFunctions = true; });
+    // Who reads of an iterator or a queue changes it.
+    auto isVariable = [](Type type) { return !dfg::isHandle(type) || llvm::isa<dfg::RefType>(type); };
+    return llvm::isa<dfg::OpaqueOp>(op) && runsFunctions && llvm::all_of(op->getOperandTypes(), isVariable) &&
+           !updates.find(op);
   }
 
   bool isProven(Operation *op) {
@@ -252,6 +265,7 @@ private:
   dfg::GraphOp graph;
   BatchFlow &flow;
   BatchConversions &conversions;
+  FunctionUpdates updates;
   llvm::DenseSet<Value> distinct;
   llvm::DenseSet<Operation *> summed;
   bool fits = true;

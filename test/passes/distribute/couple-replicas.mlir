@@ -465,3 +465,41 @@ module @transformed attributes {dist.strategy = #dist.strategy<"">} {
     dfg.group {control = ["update"]} : () -> () loc("train")
   }
 }
+
+// -----
+
+// A loop over the batch's examples runs over all of them, also where it reads a variable, whose handle it gives again.
+// CHECK-LABEL: @rows_in_turn
+module @rows_in_turn attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.func @more(%i: tensor<i32>, %u: tensor<!dfg.resource>, %state: tensor<4xf32>, %rows: tensor<?x4xf32>) -> tensor<i1> {
+    %three = dfg.const dense<3> : tensor<i32> : tensor<i32>
+    %more = dfg.less %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1> loc("is_more")
+    dfg.return %more : tensor<i1>
+  }
+  dfg.func @next(%i: tensor<i32>, %u: tensor<!dfg.resource>, %state: tensor<4xf32>, %rows: tensor<?x4xf32>) -> (tensor<i32>, tensor<!dfg.resource>, tensor<4xf32>, tensor<?x4xf32>) {
+    %one = dfg.const dense<1> : tensor<i32> : tensor<i32>
+    %axis = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %counted = dfg.add_v2 %i, %one : (tensor<i32>, tensor<i32>) -> tensor<i32> loc("counted")
+    %row = dfg.gather_v2 %rows, %i, %axis : (tensor<?x4xf32>, tensor<i32>, tensor<i32>) -> tensor<4xf32> loc("row")
+    %read = dfg.opaque "ReadVariableOp"(%u) {tf = {dtype = f32}} : (tensor<!dfg.resource>) -> tensor<4xf32> loc("read")
+    %kept = dfg.mul %state, %read : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("kept")
+    %new = dfg.add_v2 %kept, %row : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("new")
+    dfg.return %counted, %u, %new, %rows : tensor<i32>, tensor<!dfg.resource>, tensor<4xf32>, tensor<?x4xf32>
+  }
+  dfg.variable @w : tensor<4xf32>
+  dfg.variable @u : tensor<4xf32>
+  dfg.graph attributes {train_op = "train"} {
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    // CHECK: %[[U:.*]] = dfg.var_handle @u
+    %u = dfg.var_handle @u : !dfg.ref<tensor<4xf32>>
+    // CHECK: %[[ALL:.*]] = dist.all_gather bucket 0 (%x) name "x"
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %first = dfg.const dense<0> : tensor<i32> : tensor<i32>
+    %zeros = dfg.const dense<0.0> : tensor<4xf32> : tensor<4xf32>
+    // CHECK: dfg.opaque "While"(%{{.*}}, %[[U]], %{{.*}}, %[[ALL]])
+    %loop:4 = dfg.opaque "While"(%first, %u, %zeros, %x) {tf = {cond = #dfg.func<@more, {}>, body = #dfg.func<@next, {}>}} : (tensor<i32>, !dfg.ref<tensor<4xf32>>, tensor<4xf32>, tensor<?x4xf32>) -> (tensor<i32>, tensor<!dfg.resource>, tensor<4xf32>, tensor<?x4xf32>) loc("loop")
+    dfg.assign %w, %loop#2 : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("update")
+    dfg.group {control = ["update"]} : () -> () loc("train")
+  }
+}
