@@ -6,7 +6,6 @@
 
 #include "passes/distribute/NodeEdits.h"
 #include "dialects/dfg/NodeNames.h"
-#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -29,15 +28,20 @@ Value getLoss(dfg::GraphOp graph) {
   return {};
 }
 
-std::string getFreeName(Block &block, const llvm::Twine &wanted) {
-  llvm::StringSet<> taken;
+NodeNames::NodeNames(Block &block) {
   for (Operation &op : block)
     taken.insert(dfg::getNodeName(&op));
-  std::string base = wanted.str(), name = base;
-  for (unsigned count = 1; taken.contains(name); ++count)
+}
+
+std::string NodeNames::take(const llvm::Twine &wanted) {
+  const std::string base = wanted.str();
+  std::string name = base;
+  for (unsigned count = 1; !taken.insert(name).second; ++count)
     name = base + "_" + std::to_string(count);
   return name;
 }
+
+std::string getFreeName(Block &block, const llvm::Twine &wanted) { return NodeNames(block).take(wanted); }
 
 void leaveName(Operation *node) {
   Block &block = *node->getBlock();

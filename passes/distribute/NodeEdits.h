@@ -7,6 +7,7 @@
 #define DISTC_PASSES_DISTRIBUTE_NODEEDITS_H
 
 #include "dialects/dfg/Dfg.h"
+#include "llvm/ADT/StringSet.h"
 #include <string>
 
 namespace distc {
@@ -18,6 +19,19 @@ mlir::Value getTensor(mlir::Operation *node, llvm::StringRef tensor);
 mlir::Value getLoss(dfg::GraphOp graph);
 /// `wanted`, or that with a number behind it, which no node of the block has.
 std::string getFreeName(mlir::Block &block, const llvm::Twine &wanted);
+
+/// The names of a block's nodes: where many are to be made, they are collected once.
+class NodeNames {
+public:
+  explicit NodeNames(mlir::Block &block);
+
+  /// `wanted`, with a number behind it where a node has that name; it is taken from now on.
+  std::string take(const llvm::Twine &wanted);
+
+private:
+  llvm::StringSet<> taken;
+};
+
 /// Leaves the name of `node`, of which a replica has its share, to the node of the whole batch's value: it is
 /// NAME/share from now on, and who waits for it goes on to wait for it.
 void leaveName(mlir::Operation *node);

@@ -578,6 +578,7 @@ private:
     if (failed(flow))
       return failure();
     SmallVector<Operation *> replaced;
+    NodeNames names(graph.getBody().front());
     for (dfg::ConcatOffsetOp op : all) {
       SmallVector<DenseElementsAttr> constants;
       for (Value result : op->getResults()) {
@@ -596,9 +597,8 @@ private:
       OpBuilder builder(op);
       for (auto [number, constant] : llvm::enumerate(constants)) {
         const std::string name = dfg::getNodeName(op).str() + "/known_" + std::to_string(number);
-        auto known = dfg::ConstOp::create(
-            builder, NameLoc::get(builder.getStringAttr(getFreeName(graph.getBody().front(), name))),
-            constant.getType(), constant);
+        auto known = dfg::ConstOp::create(builder, NameLoc::get(builder.getStringAttr(names.take(name))),
+                                          constant.getType(), constant);
         op->getResult(number).replaceAllUsesWith(known.getResult());
       }
       replaced.push_back(op);
