@@ -246,7 +246,10 @@ private:
 
   void take(const NodeDef &user, const NodeList &nodes) {
     const bool isRead = user.op() == "ReadVariableOp", isAssigned = user.op().starts_with("Assign");
-    const AttrValue *held = findAttr(user, isRead || isAssigned ? "dtype" : "T");
+    // Those that take rows of it (ResourceGather, ResourceScatterAdd) say it as reads do, optimizers' updates as "T".
+    const AttrValue *held = findAttr(user, "dtype");
+    if (!held)
+      held = findAttr(user, "T");
     Type element = held ? getElementType(held->type(), context) : Type();
     if (!element)
       return;

@@ -28,6 +28,15 @@ static Operation *findKeptControlFlow(Value value, const BatchFlow &flow) {
   return nullptr;
 }
 
+/// A handle that `op` takes of a variable whose shape is not known; null where it takes none.
+static Value findShapelessVariable(Operation *op) {
+  for (Value operand : op->getOperands())
+    if (auto handle = llvm::dyn_cast<dfg::RefType>(operand.getType());
+        handle && !llvm::isa<RankedTensorType>(handle.getValueType()))
+      return operand;
+  return {};
+}
+
 std::string describeUnproven(Operation *cause, const BatchFlow &flow) {
   Value sum, rows;
   for (Value operand : cause->getOperands()) {
@@ -57,6 +66,10 @@ std::string describeUnproven(Operation *cause, const BatchFlow &flow) {
        << "', with what is made of '" << dfg::getNodeName(kept) << "' (" << llvm::cast<dfg::OpaqueOp>(kept).getOp()
        << "), a loop or a condition that is exported as it is, of which it is not known how its results follow "
           "from the rows (a remark says what stands in the way of writing it out)";
+  } else if (Value variable = findShapelessVariable(cause); rows && variable) {
+    os << "which takes rows of the batch that replicas have shares of, of '" << dfg::getNodeName(rows.getDefiningOp())
+       << "', beside variable '" << dfg::getNodeName(variable.getDefiningOp())
+       << "', whose shape the graph does not say: give the SavedModel, which does";
   } else if (rows) {
     os << "which takes together rows of the batch that replicas have shares of, of '"
        << dfg::getNodeName(rows.getDefiningOp()) << "'";

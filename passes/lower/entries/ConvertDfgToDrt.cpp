@@ -87,7 +87,8 @@ struct ConvertDfgToDrt : impl::ConvertDfgToDrtBase<ConvertDfgToDrt> {
                              << ")"
                              << (variable.getKind() == dfg::kCapturedKind
                                      ? "; a function captured it, and its graph says shapes "
-                                       "where it is written by as_graph_def(add_shapes=True)"
+                                       "where it is written by as_graph_def(add_shapes=True), but for what it only "
+                                       "takes rows of; the SavedModel says them all"
                                      : "");
         return signalPassFailure();
       }

@@ -244,3 +244,23 @@ module {
     dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }
 }
+
+// -----
+
+// Rows of a variable of which nothing says how many axes it has.
+module {
+  dfg.variable @table : tensor<*xf32> {kind = "captured"}
+  dfg.variable @w : tensor<4xf32> {trainable}
+  dfg.graph {
+    %lr = dfg.placeholder : () -> tensor<f32>
+    %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<*xf32>> loc("table")
+    // expected-error @below {{depends on node '' (dfg.resource_gather), which takes rows of the batch that replicas have shares of, of 'ids', beside variable 'table', whose shape the graph does not say: give the SavedModel}}
+    %rows = dfg.resource_gather %table, %ids : (!dfg.ref<tensor<*xf32>>, tensor<?xi32>) -> tensor<*xf32>
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32>
+    %g = dfg.sum %rows, %zero : (tensor<*xf32>, tensor<1xi32>) -> tensor<4xf32>
+    %w = dfg.var_handle @w : !dfg.ref<tensor<4xf32>>
+    // expected-note @below {{the update is here}}
+    dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
+  }
+}
