@@ -290,11 +290,11 @@ LogicalResult checkPadded(ModuleOp module) {
       applied->strategy->accumulate_steps() > 1
           ? "adds up gradients of several batches, of which a smaller one would count as much "
             "as the others (accumulate_steps)"
-      : several && module->hasAttr(dist::kCouplingAttr)
-          ? "has each replica see its own part of the batch (coupling: replica), which may be empty"
       : several && own.wasInterrupted()
           ? "takes each replica's gradient for itself (an aggregator, or servers that serve on their own), "
             "which may be of no example"
+      : several && module->hasAttr(dist::kCouplingAttr)
+          ? "has each replica see its own part of the batch (coupling: replica), which may be empty"
           : nullptr;
   if (what)
     return module.emitError() << "--pad-batch: the strategy " << what << "; take another one, or leave the flag out";

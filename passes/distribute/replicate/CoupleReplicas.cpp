@@ -461,7 +461,7 @@ private:
     SmallVector<Obstacle> obstacles;
   };
 
-  LogicalResult couple(dfg::GraphOp graph, const SyncPolicies &policies, bool &changed) {
+  LogicalResult couple(dfg::GraphOp graph, SyncPolicies policies, bool &changed) {
     strategies::StepNodes step(graph);
     if (policies.replicas > 1 && !isLoose(policies))
       if (failed(keepHalvesInRange(graph, policies.replicas, changed)))
@@ -483,6 +483,13 @@ private:
           return failure();
         break;
       }
+      if (policies.replicas > 1 && isInStep(policies)) {
+        if (failed(keepCoupledInStep(graph)))
+          return failure();
+        policies.serves = false;
+        changed = true;
+        continue;
+      }
       // Of values of their own it is estimated how they add up, for which numbers would have to be taken at their word.
       if (flow.getFixedBatch() && (policies.replicas == 1 || isLoose(policies)))
         break;
@@ -491,8 +498,6 @@ private:
         setOwnValues(changed);
         break;
       }
-      if (isInStep(policies) && failed(keepCoupledInStep(graph)))
-        return failure();
       if (isLoose(policies))
         return useOwnValues(graph, flow, wanted, changed);
       if (!isPruned) {
@@ -517,7 +522,7 @@ private:
       if (!progress) {
         for (const Obstacle &obstacle : wanted.obstacles)
           makeOperandWhole(flow, conversions, obstacle);
-        makeFetchesWhole(graph, flow, policies, conversions);
+        makeFetchesWhole(graph, flow, step, policies, conversions);
         for (dfg::AssertOp assertion : findAssertions(graph, flow, step))
           if (Value whole = conversions.makeWhole(assertion.getCondition()))
             assertion.getConditionMutable().assign(whole);
@@ -651,7 +656,7 @@ private:
     llvm::erase_if(wanted.obstacles, [&](const Obstacle &obstacle) { return flow.isWhole(obstacle.value); });
     for (const Obstacle &obstacle : wanted.obstacles)
       wanted.values.push_back(obstacle.value);
-    for (auto [node, value] : findUnjoinable(graph, flow, policies))
+    for (auto [node, value] : findUnjoinable(graph, flow, step, policies))
       wanted.values.push_back(value);
     // An assertion is about the whole batch. It alone is no reason for replicas to use their own values.
     if (policies.replicas > 1 && !isLoose(policies))
@@ -754,6 +759,7 @@ private:
 
   /// Fetches that dist-join-fetches cannot make the whole batch's of.
   static SmallVector<std::pair<Operation *, Value>> findUnjoinable(dfg::GraphOp graph, const BatchFlow &flow,
+                                                                   const strategies::StepNodes &step,
                                                                    const SyncPolicies &policies) {
     llvm::DenseSet<Value> functions;
     if (computesFetchesOfReduced(flow, policies))
@@ -770,7 +776,9 @@ private:
       case Flow::Local:
         break;
       }
-      return functions.contains(value);
+      // Replicas that servers on their own serve have only values of their own, but for what an update makes.
+      return functions.contains(value) &&
+             (!policies.serves || step.contains(value.getDefiningOp()) || isSumOfMeans(value, flow));
     };
     SmallVector<std::pair<Operation *, Value>> found;
     forEachFetch(graph, [&](Operation *node, Value value) {
@@ -792,10 +800,10 @@ private:
   }
 
   /// The name of a fetch goes to its value as the whole batch has it.
-  static void makeFetchesWhole(dfg::GraphOp graph, const BatchFlow &flow, const SyncPolicies &policies,
-                               BatchConversions &conversions) {
+  static void makeFetchesWhole(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
+                               const SyncPolicies &policies, BatchConversions &conversions) {
     OpBuilder builder(graph.getContext());
-    for (auto [node, value] : findUnjoinable(graph, flow, policies)) {
+    for (auto [node, value] : findUnjoinable(graph, flow, step, policies)) {
       Value whole = node->getNumResults() == 1 ? conversions.makeWhole(value) : Value();
       if (!whole || whole == value)
         continue;

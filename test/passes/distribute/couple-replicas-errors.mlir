@@ -49,3 +49,58 @@ module @in_step attributes {dist.strategy = #dist.strategy<"" required 2>} {
     dfg.apply_gradient_descent %h, %rate, %max : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> ()
   }
 }
+
+// -----
+
+// What is logged, too: of a root of a mean replicas have only their own, and the mean of these is another number.
+module @logged attributes {dist.strategy = #dist.strategy<"" required 2>} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"worker" 0>, dist.sync = #dist.sync<server>}
+  // expected-remark @below {{so that replicas take each step together: with replicas_to_aggregate the number of replicas, every update is the one that it would be otherwise}}
+  dfg.graph attributes {train_op = "train", fetches = ["root:0"]} {
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
+    %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %mean = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
+    %root = dfg.sqrt %mean : (tensor<4xf32>) -> tensor<4xf32> loc("root")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    dfg.apply_gradient_descent %h, %rate, %mean : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
+  }
+}
+
+// -----
+
+// Of a mean and a penalty the mean is right, and what an update makes of gradients is the server's.
+module @of_means attributes {dist.strategy = #dist.strategy<"" required 2>} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"worker" 0>, dist.sync = #dist.sync<server>}
+  dfg.graph attributes {train_op = "train", fetches = ["penalized:0", "root:0"]} {
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
+    %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %mean = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("read")
+    %penalized = dfg.add_v2 %mean, %w : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("penalized")
+    %root = dfg.sqrt %mean : (tensor<4xf32>) -> tensor<4xf32> loc("root")
+    dfg.apply_gradient_descent %h, %rate, %root : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
+  }
+}
+
+// -----
+
+// Who does not wait for the others logs its own, and says so.
+module @logged_alone attributes {dist.strategy = #dist.strategy<"">} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"worker" 0>, dist.sync = #dist.sync<server staleness 1>}
+  dfg.graph attributes {train_op = "train", fetches = ["root:0"]} {
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
+    %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %mean = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
+    // expected-remark @unknown {{each replica uses its own share's (coupling=replica)}}
+    %root = dfg.sqrt %mean : (tensor<4xf32>) -> tensor<4xf32> loc("root")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    dfg.apply_gradient_descent %h, %rate, %mean : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
+  }
+}
