@@ -1,5 +1,6 @@
 """How runs end before their time, and what is left then: signals to runs that hang, tasks that are killed again and again, tasks
 that were given other inputs. The program is mostly fake-train, which needs no compiler (test/unit/support)."""
+import contextlib
 import os
 import pathlib
 import re
@@ -128,17 +129,24 @@ def signal_saves(plan, number):
 
 def computes_undisturbed():
     """A signal handled by a thread that computes destroys what its matmuls work with: one thread takes them, the others have none."""
+    def statuses_of_threads(pid):
+        found = []
+        for thread in pathlib.Path(f"/proc/{pid}/task").iterdir():
+            with contextlib.suppress(FileNotFoundError, ProcessLookupError):  # One that saved a checkpoint has ended meanwhile.
+                found.append((thread / "status").read_text())
+        return found
+
     def open_to_term(status):
-        blocked = int(re.search(r"SigBlk:\s+(\w+)", status.read_text())[1], 16)
+        blocked = int(re.search(r"SigBlk:\s+(\w+)", status)[1], 16)
         return not blocked & 1 << (signal.SIGTERM - 1)
 
     with Folder() as folder:
         process = Process(command("2 1 4", folder, "--steps", 10 ** 9, "--checkpoint-dir", folder / "ckpt", "--save-every", 50))
         try:
             wait_for("checkpoint", lambda: saved_steps(folder / "ckpt"))
-            threads = list(pathlib.Path(f"/proc/{process.popen.pid}/task").glob("*/status"))
-            takes = sum(map(open_to_term, threads))
-            return [] if takes == 1 and len(threads) > 2 else [f"{takes} of {len(threads)} threads take TERM"]
+            statuses = statuses_of_threads(process.popen.pid)
+            takes = sum(map(open_to_term, statuses))
+            return [] if takes == 1 and len(statuses) > 2 else [f"{takes} of {len(statuses)} threads take TERM"]
         finally:
             process.kill()
 
