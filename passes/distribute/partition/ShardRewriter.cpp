@@ -208,6 +208,7 @@ void ShardRewriter::splitRead(dfg::ReadVariableOp read, const ShardedVariable &v
   Location loc =
       read.getImplicit() ? getSuffixed(dfg::getVariableHandle(read.getHandle())->getLoc(), "/concat") : read.getLoc();
   Value whole = join(loc, parts, variable);
+  splitGathers(read, parts, variable);
   read.getValue().replaceAllUsesWith(whole);
   reads[whole] = {&variable, std::move(parts)};
 }

@@ -59,6 +59,10 @@ private:
   llvm::LogicalResult splitRows(dfg::UpdateInterface update, const ShardedVariable &variable, Parts &indices,
                                 Parts &values);
   llvm::LogicalResult splitGather(dfg::ResourceGatherOp gather, const ShardedVariable &variable);
+  /// Those that take rows of what `read` gives (reference variables are looked up so) take them of the shards' values.
+  void splitGathers(dfg::ReadVariableOp read, llvm::ArrayRef<mlir::Value> parts, const ShardedVariable &variable);
+  /// What `gather`, by its operand 1, takes of the shards' handles or values.
+  void takeRows(mlir::Operation *gather, llvm::ArrayRef<mlir::Value> sources, const ShardedVariable &variable);
 
   // ---- Savers (ShardSavers.cpp) ---------------------------------------------------------
   void splitRestore(dfg::OpaqueOp restore);

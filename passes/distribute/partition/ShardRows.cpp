@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Gathers.h"
 #include "mlir/IR/TypeUtilities.h"
 #include "passes/distribute/partition/ShardRewriter.h"
 
@@ -99,20 +100,47 @@ private:
 
 LogicalResult ShardRewriter::splitGather(dfg::ResourceGatherOp gather, const ShardedVariable &variable) {
   Value indices = gather.getIndices();
-  auto type = llvm::dyn_cast<RankedTensorType>(indices.getType());
-  if (!type || gather.getBatchDimsAttr().getInt() != 0)
+  if (!llvm::isa<RankedTensorType>(indices.getType()) || gather.getBatchDimsAttr().getInt() != 0)
     return gather.emitError() << "node '" << dfg::getNodeName(gather) << "' reads rows of variable '" << variable.name
                               << "' by indices " << indices.getType() << " with " << gather.getBatchDimsAttr().getInt()
                               << " shared axes, which cannot be split; leave its partitioner out";
+  Parts sources;
+  for (int64_t shard = 0; shard < variable.getCount(); ++shard)
+    sources.push_back(getShardHandle(gather.getHandle(), shard));
+  takeRows(gather, sources, variable);
+  return success();
+}
+
+void ShardRewriter::splitGathers(dfg::ReadVariableOp read, ArrayRef<Value> parts, const ShardedVariable &variable) {
+  SmallVector<Value> same = {read.getValue()};
+  SmallVector<Operation *> gathers;
+  for (size_t i = 0; i < same.size(); ++i)
+    for (OpOperand &use : same[i].getUses()) {
+      Operation *user = use.getOwner();
+      if (auto identity = llvm::dyn_cast<dfg::IdentityOp>(user))
+        same.push_back(identity.getResult());
+      else if (llvm::isa<dfg::GatherOp, dfg::GatherV2Op>(user) && use.getOperandNumber() == 0 && dfg::takesRows(user) &&
+               llvm::isa<RankedTensorType>(user->getOperand(1).getType()))
+        gathers.push_back(user);
+    }
+  for (Operation *gather : gathers) {
+    takeRows(gather, parts, variable);
+    replaced.insert(gather);
+  }
+}
+
+void ShardRewriter::takeRows(Operation *gather, ArrayRef<Value> sources, const ShardedVariable &variable) {
+  Value indices = gather->getOperand(1);
+  auto type = llvm::cast<RankedTensorType>(indices.getType());
   int64_t axis = variable.partition.axis;
-  auto gatherFrom = [&](int64_t shard, Value rows) {
-    auto clone = llvm::cast<dfg::ResourceGatherOp>(cloneForShard(gather, variable, shard));
-    clone.getHandleMutable().assign(getShardHandle(gather.getHandle(), shard));
-    clone.getIndicesMutable().assign(rows);
+  auto gatherFrom = [&](int64_t shard, Value rows) -> Value {
+    Operation *clone = cloneForShard(gather, variable, shard);
+    clone->setOperand(0, sources[shard]);
+    clone->setOperand(1, rows);
     SmallVector<int64_t> shape(type.getShape());
     llvm::append_range(shape, variable.getShardType(shard).getShape().drop_front());
-    clone.getResult().setType(RankedTensorType::get(shape, variable.type.getElementType()));
-    return clone.getResult();
+    clone->getResult(0).setType(RankedTensorType::get(shape, variable.type.getElementType()));
+    return clone->getResult(0);
   };
   builder.setInsertionPoint(gather);
   Value all;
@@ -123,25 +151,24 @@ LogicalResult ShardRewriter::splitGather(dfg::ResourceGatherOp gather, const Sha
       parts.push_back(gatherFrom(shard, indices));
     parts.push_back(getConstant(DenseElementsAttr::get(RankedTensorType::get({}, builder.getI32Type()),
                                                        static_cast<int32_t>(axis - 1 + type.getRank()))));
-    all = dfg::ConcatV2Op::create(builder, gather.getLoc(), TypeRange(gather.getResult().getType()), parts);
+    all = dfg::ConcatV2Op::create(builder, gather->getLoc(), TypeRange(gather->getResultTypes()), parts);
   } else {
     for (int64_t shard = 0; shard < variable.getCount(); ++shard) {
       int64_t begin = variable.partition.offsets[shard], end = begin + variable.partition.sizes[shard];
-      IndexBuilder inner(builder, getSuffixed(gather.getLoc(), "/part_" + llvm::Twine(shard) + "/rows"), type);
+      IndexBuilder inner(builder, getSuffixed(gather->getLoc(), "/part_" + llvm::Twine(shard) + "/rows"), type);
       if (shard == 0) {
         all = gatherFrom(shard, inner.getLocalOfFirst(indices, end, variable.type.getDimSize(0)));
         continue;
       }
       Value inside = inner.isInside(indices, begin, end);
       Value rows = gatherFrom(shard, inner.getLocal(indices, inside, begin));
-      IndexBuilder outer(builder, getSuffixed(gather.getLoc(), "/rows"), type);
+      IndexBuilder outer(builder, getSuffixed(gather->getLoc(), "/rows"), type);
       all = outer.choose(inside, rows, all);
     }
     // The last node alone has the name: others may wait for it.
-    all.setLoc(gather.getLoc());
+    all.setLoc(gather->getLoc());
   }
-  gather.getResult().replaceAllUsesWith(all);
-  return success();
+  gather->getResult(0).replaceAllUsesWith(all);
 }
 
 } // namespace distc

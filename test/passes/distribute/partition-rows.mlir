@@ -1,6 +1,7 @@
 // RUN: split-file %s %t
 // RUN: distc-opt %t/graph.mlir --dist-apply-strategy="strategy=%t/rows.pbtxt replicas=1" --dist-partition-variables --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=ROWS
 // RUN: distc-opt %t/columns.mlir --dist-partition-variables --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=COLUMNS
+// RUN: distc-opt %t/references.mlir --dist-apply-strategy="strategy=%t/rows.pbtxt replicas=1" --dist-partition-variables --mlir-print-debuginfo --mlir-print-local-scope | FileCheck %s --check-prefix=REFERENCES
 
 // ROWS: %[[IDS:.*]] = dfg.placeholder : () -> tensor<?xi32>
 // ROWS: %[[T0:.*]] = dfg.var_handle @"table/part_0"
@@ -41,6 +42,18 @@
 // COLUMNS: dfg.scatter_sub %[[T0]], %[[IDS]], %[[V]]#0
 // COLUMNS: dfg.scatter_sub %[[T1]], %[[IDS]], %[[V]]#1
 
+// Rows of a reference variable are taken of its value: of the shards' values then. What takes columns has the whole.
+// REFERENCES: %[[R0:.*]] = dfg.read_variable {{.*}} -> tensor<3x2xf32>
+// REFERENCES: %[[R1:.*]] = dfg.read_variable {{.*}} -> tensor<2x2xf32>
+// REFERENCES: %[[WHOLE:.*]] = dfg.concat_v2 %[[R0]], %[[R1]]
+// REFERENCES: %[[READ:.*]] = dfg.identity %[[WHOLE]] {{.*}}loc("table/read")
+// REFERENCES: %[[G0:.*]] = dfg.gather_v2 %[[R0]], {{.*}} -> tensor<?x2xf32> loc("gather/part_0")
+// REFERENCES: %[[G1:.*]] = dfg.gather_v2 %[[R1]], {{.*}} -> tensor<?x2xf32> loc("gather/part_1")
+// REFERENCES: dfg.select_v2 %{{.*}}, %[[G1]], %[[G0]] {{.*}} loc("gather")
+// REFERENCES: dfg.gather_v2 %[[READ]], {{.*}} -> tensor<5x?xf32> loc("columns")
+// REFERENCES: dfg.gather %[[R0]], {{.*}} loc("older/part_0")
+// REFERENCES: dfg.gather %[[R1]], {{.*}} loc("older/part_1")
+
 //--- rows.pbtxt
 node_config {
   var_name: "table" partitioner: "2,1"
@@ -69,4 +82,19 @@ module attributes {dist.strategy = #dist.strategy<"">} {
     %rows = dfg.resource_gather %h, %ids : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>) -> tensor<?x2xf32> loc("gather")
     dfg.scatter_sub %h, %ids, %v : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>, tensor<?x2xf32>) -> () loc("update")
   }
+}
+//--- references.mlir
+dfg.variable @table : tensor<5x2xf32> {kind = "ref", trainable}
+dfg.graph attributes {train_op = "update"} {
+  %ids = dfg.placeholder : () -> tensor<?xi32> loc("ids")
+  %v = dfg.placeholder : () -> tensor<?x2xf32> loc("v")
+  %zero = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("zero")
+  %one = dfg.const dense<1> : tensor<i32> : tensor<i32> loc("one")
+  %h = dfg.var_handle @table : !dfg.ref<tensor<5x2xf32>> loc("table")
+  %value = dfg.read_variable %h {implicit} : (!dfg.ref<tensor<5x2xf32>>) -> tensor<5x2xf32>
+  %read = dfg.identity %value {tf = {_class = ["loc:@table"]}} : (tensor<5x2xf32>) -> tensor<5x2xf32> loc("table/read")
+  %rows = dfg.gather_v2 %read, %ids, %zero : (tensor<5x2xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x2xf32> loc("gather")
+  %columns = dfg.gather_v2 %read, %ids, %one : (tensor<5x2xf32>, tensor<?xi32>, tensor<i32>) -> tensor<5x?xf32> loc("columns")
+  %older = dfg.gather %value, %ids : (tensor<5x2xf32>, tensor<?xi32>) -> tensor<?x2xf32> loc("older")
+  %u = dfg.scatter_sub %h, %ids, %v : (!dfg.ref<tensor<5x2xf32>>, tensor<?xi32>, tensor<?x2xf32>) -> tensor<5x2xf32> loc("update")
 }
