@@ -116,6 +116,12 @@ llvm::SmallVector<int64_t> ProgramOp::getTaskReplicas() {
   return llvm::map_to_vector(getTasks().getAsRange<TaskAttr>(), [](TaskAttr task) { return task.getNumReplicas(); });
 }
 
+std::optional<int64_t> EntryOp::getTask() {
+  if (getName() == "eval" || !getBody().front().getOps<TakeOp>().empty())
+    return 0;
+  return std::nullopt;
+}
+
 void EntryOp::build(OpBuilder &builder, OperationState &state, StringRef name) {
   state.getOrAddProperties<Properties>().name = builder.getStringAttr(name);
   state.addRegion()->emplaceBlock();

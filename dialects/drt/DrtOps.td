@@ -62,7 +62,7 @@ def DRT_VariableOp : DRT_Op<"variable", [Symbol, DRT_SymbolUser]> {
                        OptionalAttr<StrAttr>:$whole, OptionalAttr<DenseI64ArrayAttr>:$full_shape, OptionalAttr<DenseI64ArrayAttr>:$slice_begin,
                        OptionalAttr<I64Attr>:$shares, OptionalAttr<I64Attr>:$at, OptionalAttr<I64Attr>:$owner, UnitAttr:$carried);
   let description = [{
-    With `owner` the task of that number alone has memory for it, and only updates of that owner access it. A shard says what variable it is a part of (`whole`, the name in checkpoints), that one's shape, and where it begins. With `shares` a replica
+    With `owner` the task of that number alone has memory for it, and only updates of that owner access it, and entries that it alone runs (`drt.entry`). A shard says what variable it is a part of (`whole`, the name in checkpoints), that one's shape, and where it begins. With `shares` a replica
     holds one of so many equal, flat shares of `whole`, together not less than it; the type is a share's, and whoever reads or updates it means the replica's own. In programs for devices
     `drt-plan-memory` says where it lies in the replica's block of variables, in bytes (`at`). One that is `carried` holds what a step leaves to the next one
     and is not `saved`: a resumed run begins without it.
@@ -86,7 +86,7 @@ def DRT_EntryOp : DRT_Op<"entry", [HasParent<"::mlir::ModuleOp">, IsolatedFromAb
   let summary = "What every replica of the task runs of a kind: its operations, in their order";
   let description = [{
     `name` is what the runtime asks for: "init", "step", "eval", "accumulate" or "update". Tensors are values of the entry; what it takes are feeds
-    and variables, what it gives are fetches.
+    and variables, what it gives are fetches. All tasks run it, but "eval", and what takes gradients of servers that serve on their own (`drt.take`): the first one does.
 
     ```mlir
     drt.entry "step" {
@@ -100,6 +100,10 @@ def DRT_EntryOp : DRT_Op<"entry", [HasParent<"::mlir::ModuleOp">, IsolatedFromAb
   let regions = (region SizedRegion<1>:$body);
   let skipDefaultBuilders = 1;
   let builders = [OpBuilder<(ins "::llvm::StringRef":$name)>];
+  let extraClassDeclaration = [{
+    /// The one task that runs the entry, where not all do: the first one evaluates, and does the updates of servers that serve on their own.
+    std::optional<int64_t> getTask();
+  }];
   let assemblyFormat = "$name attr-dict-with-keyword $body";
 }
 

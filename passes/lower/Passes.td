@@ -42,7 +42,8 @@ def MergeShares : Pass<"drt-merge-shares", "::mlir::ModuleOp"> {
     %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<5x2xf32>
     dfg.apply_gradient_descent %w, %rate, %r : ...
     ```
-    What a task owns (`owners`, `dist.place`) is everyone's alike. With `device` this is done whatever the number of tasks: devices do not share memory, so that
+    What a task owns (`owners`, `dist.place`) is everyone's alike. Of servers that serve on their own, which are in the first task, the variables are that task's alone
+    where others do no more than ask for them. With `device` this is done whatever the number of tasks: devices do not share memory, so that
     each has a variable's value and slots, and updates from the all-reduced gradient; shares stay where there are several replicas (`drt-align-shares`).
   }];
   let options = [Option<"device", "device", "bool", "false", "What is owned for any number of tasks, shares of one replica">];

@@ -81,8 +81,8 @@ template <typename Use> void forEachSaved(const drt_program &program, Use use) {
       use(program.variables[i], i);
 }
 
-// Whether the tasks do not all have it: shares, or what one of them owns.
-bool isSpread(const drt_variable &v) { return v.shares > 0 || v.owner > 0; }
+// Whether task 0, which reads and writes files, has not all of it: shares, or what another task owns.
+bool isSpread(const drt_variable &v) { return v.shares > 0 || v.owner > 1; }
 
 // Of all shares, or of the variable as its owner has it.
 drt_type wholeType(const drt_variable &v) {
@@ -300,7 +300,7 @@ std::optional<SavedParts> SavedParts::of(const drt_program &program) {
     isPossible = isPossible && v.shares == 0 && !isStoredWhole(v, placeInCheckpoint(v));
     if (v.owner > 0)
       found.writers_.push_back(v.owner - 1);
-    isOwned = isOwned || v.owner > 0;
+    isOwned = isOwned || v.owner > 1;
   });
   if (!isOwned || !isPossible)
     return std::nullopt;

@@ -33,7 +33,7 @@ struct CarriedVariable {
 /// has of the objects' other variables; none of them need be there.
 void restoreVariables(TaskRuntime &task, const std::string &prefix, std::vector<CarriedVariable> *carried = nullptr);
 
-/// Whether some variable is held in shares, or by one task alone.
+/// Whether task 0 has not all of some variable: the tasks hold shares of it, or another one has it alone.
 bool hasSpread(const drt_program &program);
 
 /// Adds every saved variable under its name in the original graph, and those that are carried along. Where variables

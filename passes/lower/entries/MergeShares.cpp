@@ -10,6 +10,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "passes/lower/Passes.h"
 #include "passes/lower/entries/ShareTypes.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 
@@ -29,9 +31,10 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
     if (failed(program))
       return signalPassFailure();
     const bool isOne = program->sharesMemory();
-    // Servers that serve on their own are in one task, whose variables are the servers'.
-    if (isOne || device || isServed(module))
+    if (isOne || device)
       mergeOwned(module);
+    else if (isServed(module))
+      mergeOwned(module, findServed(module));
     // Of one replica the share is the whole, too.
     if (device ? program->getNumReplicas() > 1 : !isOne)
       return;
@@ -55,10 +58,56 @@ struct MergeShares : impl::MergeSharesBase<MergeShares> {
                         [](dfg::FuncOp entry) { return !entry.getBody().front().getOps<dist::TakeOp>().empty(); });
   }
 
-  /// What tasks own is everyone's: each updates all of it, from the gradient that all have.
-  void mergeOwned(ModuleOp module) {
+  /// Variables of servers that serve on their own, which are in one task, that no other task accesses: they are asked
+  /// for, and nobody else has memory for them. An initial value may be read of another variable, which all tasks have
+  /// then, with what is updated together.
+  static llvm::StringSet<> findServed(ModuleOp module) {
+    const Attribute evaluation = StringAttr::get(module.getContext(), "eval");
+    llvm::EquivalenceClasses<llvm::StringRef> together;
+    llvm::StringSet<> everyones;
     for (auto variable : module.getOps<dfg::VariableOp>())
-      variable->removeAttr(dist::kPlaceAttr);
+      if (variable->hasAttr(dist::kPlaceAttr))
+        together.insert(variable.getSymName());
+      else
+        everyones.insert(variable.getSymName());
+    for (auto entry : module.getOps<dfg::FuncOp>()) {
+      const bool isServers =
+          !entry.getBody().front().getOps<dist::TakeOp>().empty() || entry->getAttr(dfg::kEntryAttr) == evaluation;
+      entry.walk([&](Operation *op) {
+        auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+        const SmallVector<unsigned> written = update ? update.getWrittenOperands() : SmallVector<unsigned>();
+        llvm::StringRef first;
+        for (OpOperand &operand : op->getOpOperands()) {
+          auto handle =
+              dfg::isHandle(operand.get().getType()) ? dfg::getVariableHandle(operand.get()) : dfg::VarHandleOp();
+          if (!handle)
+            continue;
+          const bool isWritten = llvm::is_contained(written, operand.getOperandNumber());
+          if (isWritten && !first.empty())
+            together.unionSets(first, handle.getVariable());
+          if (isWritten)
+            first = handle.getVariable();
+          const bool asks = llvm::isa<dist::PullOp, dist::PullRowsOp, dfg::IdentityOp>(op);
+          const bool isOwners = isServers || asks || (isWritten && op->getParentOp() == entry);
+          if (!isOwners)
+            everyones.insert(handle.getVariable());
+        }
+      });
+    }
+    llvm::StringSet<> served;
+    for (const auto *one : together)
+      if (one->isLeader() &&
+          llvm::none_of(together.members(*one), [&](llvm::StringRef name) { return everyones.contains(name); }))
+        for (llvm::StringRef name : together.members(*one))
+          served.insert(name);
+    return served;
+  }
+
+  /// What tasks own, but what is `kept`, is everyone's: each updates all of it, from the gradient that all have.
+  void mergeOwned(ModuleOp module, const llvm::StringSet<> &kept = {}) {
+    for (auto variable : module.getOps<dfg::VariableOp>())
+      if (!kept.contains(variable.getSymName()))
+        variable->removeAttr(dist::kPlaceAttr);
     for (auto entry : module.getOps<dfg::FuncOp>()) {
       // Only beside updates is a server asked for rows; where none run the table is there.
       const bool pulls = !entry.getBody().front().getOps<dist::PushOp>().empty();

@@ -230,7 +230,8 @@ void PlanBuilder::lowerRead(Operation *node, Value handle) {
   auto type = llvm::cast<RankedTensorType>(variable(name).getType());
   if (variable(name).getOwner() && node->use_empty())
     return; // what is named by control edges alone
-  if (variable(name).getOwner()) {
+  auto running = llvm::cast<drt::EntryOp>(builder.getInsertionBlock()->getParentOp());
+  if (variable(name).getOwner() && variable(name).getOwner() != running.getTask()) {
     // Only its update does, which has it from the plan's variable.
     node->emitError() << "node '" << dfg::getNodeName(node) << "' reads variable '" << name << "', which task "
                       << *variable(name).getOwner() << " alone holds";

@@ -124,3 +124,27 @@ drt.entry "update" {
   %i, %v = drt.take {at = array<i64: 0, 64>, names = ["w", "w"]} : () -> (tensor<4xi32>, tensor<4x2xf32>)
   drt.sparse_update %i, %v {depth = 1 : i64, kernel = @sgd, variables = [@w]} : (tensor<4xi32>, tensor<4x2xf32>) -> ()
 }
+
+// -----
+
+// What the first task alone holds its updates access, and its evaluations; replicas of others have it where they pull it.
+drt.program "g.meta" strategy "PS:sync=false" target "cpu" batch 0 tasks [#drt.task<"worker" 0 on "a" replicas 1 from 0>, #drt.task<"worker" 1 on "b" replicas 1 from 1>]
+drt.variable @w : tensor<4xf32> {owner = 0 : i64}
+drt.variable @v : tensor<4xf32> {owner = 0 : i64}
+drt.entry "step" {
+  %w = drt.pull {at = array<i64: 0>, variables = [@w]} : () -> tensor<4xf32>
+  %v = drt.read @v : tensor<4xf32>
+  // expected-error @+1 {{accesses v in every task, but task 0 alone holds it}}
+  %g = drt.launch @gradient(%w, %v) {at = array<i64: 64>} : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32>
+  drt.push %g {means = array<i1: true>, names = ["w"], required = 2 : i64, staleness = 0 : i64} : (tensor<4xf32>) -> ()
+  drt.take_token
+}
+drt.entry "update" {
+  %g = drt.take {at = array<i64: 0>, names = ["w"]} : () -> tensor<4xf32>
+  %v = drt.read @v : tensor<4xf32>
+  drt.update %g, %v {count = 4 : i64, kernel = @sgd, owner = 0 : i64, variables = [@w]} : (tensor<4xf32>, tensor<4xf32>) -> ()
+}
+drt.entry "eval" {
+  %w = drt.read @w : tensor<4xf32>
+  drt.fetch %w {axis = 0 : i32, join = 0 : i32, name = "w:0"} : (tensor<4xf32>) -> ()
+}
