@@ -18,8 +18,8 @@
 namespace drt {
 
 namespace {
-constexpr std::string_view stoppedKey = "stopped_when: ", randomKey = "random: ", finishedKey = "finished: ",
-                           checksumKey = "crc32c: ";
+constexpr std::string_view dataKey = "data: ", stoppedKey = "stopped_when: ", randomKey = "random: ",
+                           finishedKey = "finished: ", checksumKey = "crc32c: ";
 
 // The last line: without it a file that is cut, or that has lost a line, goes on with other numbers.
 std::string checksumLine(std::string_view text) {
@@ -30,6 +30,7 @@ std::string checksumLine(std::string_view text) {
 std::string inputPositionText(const InputPosition &position) {
   std::string text =
       "next_example: " + std::to_string(position.position) + "\nshuffle_seed: " + std::to_string(position.seed) + "\n";
+  text += std::string(dataKey) + std::to_string(position.data) + "\n";
   if (!position.stopped.empty())
     text += std::string(stoppedKey) + position.stopped + "\n";
   // A random operation's number, whether by its own seeds, and the six words of its generator.
@@ -79,6 +80,8 @@ std::optional<InputPosition> readInputPosition(const std::string &prefix) {
   for (std::string line; std::getline(file, line);) {
     if (line.starts_with(finishedKey)) {
       read.finished = line.substr(finishedKey.size());
+    } else if (line.starts_with(dataKey)) {
+      std::istringstream(line.substr(dataKey.size())) >> read.data;
     } else if (line.starts_with(stoppedKey)) {
       read.stopped = line.substr(stoppedKey.size());
     } else if (line.starts_with(randomKey)) {

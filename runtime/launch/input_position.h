@@ -23,6 +23,7 @@ namespace drt {
 struct InputPosition {
   int64_t position = 0; // of the next example in the sequence of epochs
   uint64_t seed = 0;    // of the order
+  uint32_t data = 0;    // Feeder::digest, 0 where nothing is known of it
   std::string stopped;  // the condition of --stop-when that ended the run here, "" for none
   std::vector<RandomPosition> random;
   /// The run whose last checkpoint this is (runText), once everything that task 0 had to write is there; "" before. Who

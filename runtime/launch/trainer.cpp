@@ -280,6 +280,11 @@ void Trainer::count() {
     const std::optional<InputPosition> input =
         isResumed() ? readInputPosition(*options_.resume) : std::optional<InputPosition>();
     counts[3] = input ? input->position : stepsOf(counts[1]) * step_.feeder->batch();
+    if (input && input->data && input->data != step_.feeder->digest())
+      std::fprintf(stderr,
+                   "warning: --data is not what %s was trained with; the run goes on behind the first %lld examples of "
+                   "what it is now\n",
+                   options_.resume->c_str(), static_cast<long long>(counts[3]));
     counts[4] = static_cast<int64_t>(input && !options_.seed ? input->seed : shuffleSeed_);
     counts[5] = input && options_.stopWhen && input->stopped == options_.stopWhen->text;
     if (input)
@@ -332,7 +337,7 @@ void Trainer::serve() {
 
 // Of the checkpoint that is saved: an update that is not complete is begun again.
 InputPosition Trainer::inputPosition() const {
-  return {step_.feeder->position(stepsOf(updates() * program_.accumulate_steps)), shuffleSeed_,
+  return {step_.feeder->position(stepsOf(updates() * program_.accumulate_steps)), shuffleSeed_, step_.feeder->digest(),
           stopped_ ? options_.stopWhen->text : "", randomKept_ ? *randomKept_ : task_->randomPositions()};
 }
 

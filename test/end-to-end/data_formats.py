@@ -121,6 +121,15 @@ def goes_on_at_the_right_example():
         losses(other, folder / data, 22, *kept, "--resume")
         if next_example(folder / "kept", 22) != 19 * BATCH + 3 * 8:
             found.append(f"with another batch the run goes on at example {next_example(folder / 'kept', 22)}")
+        with np.load(folder / "data.npz") as arrays:
+            np.savez(folder / "more.npz", **{name: np.concatenate([arrays[name], arrays[name][:5]]) for name in arrays.files})
+        grow = [train, "--quiet", "--checkpoint-dir", folder / "grown"]
+        must([*grow, "--data", folder / "data.npz", "--steps", 4])
+        same = run([*grow, "--data", folder / "data.npz", "--steps", 5, "--resume"])
+        other = run([*grow, "--data", folder / "more.npz", "--steps", 6, "--resume"])
+        for done, warns in (same, False), (other, True):
+            if done.returncode or ("--data is not what" in done.stderr) != warns:
+                found.append(f"resumed with {'other' if warns else 'the same'} data: status {done.returncode}: {done.stderr}")
         return found
 
 
