@@ -729,6 +729,23 @@ def noise_by_step(make):
     return make.step(step)
 
 
+@program_of_rows
+def noise_on_gradients(make):
+    """Gradients are clipped by their norm, and get noise that is drawn in each step."""
+    w, v, m = make.weights("w", FEATURES, 5), make.weights("v", 5), make.state("m", np.zeros([FEATURES, 5], np.float32))
+
+    def step(x, y, *_):
+        with tf.GradientTape() as tape:
+            loss = mean_square(w, v, x, y)
+        (of_w, of_v), norm = tf.clip_by_global_norm(tape.gradient(loss, [w, v]), 0.5)
+        of_w += 0.1 * norm * tf.random.normal([FEATURES, 5], seed=3)
+        m.assign(0.9 * m + of_w)
+        w.assign_sub(0.1 * m)
+        v.assign_sub(0.1 * (of_v + 0.05 * tf.random.uniform([5], seed=4)))
+        return loss
+    return make.step(step)
+
+
 @program
 def chosen_rows(make):
     """Only some examples count; the largest of their losses is followed."""

@@ -40,6 +40,7 @@ public:
     if (failed(findServed()))
       return failure();
     leaveOut();
+    takeDraws();
     for (Operation &op : llvm::make_early_inc_range(block))
       if (served.contains(&op) && failed(supply(&op)))
         return failure();
@@ -130,6 +131,36 @@ private:
     for (Operation *op : unneeded)
       served.erase(op);
     dfg::eraseNodes(block, unneeded);
+  }
+
+  /// Random numbers that nothing but updates is made of (noise that is added to a gradient) a server draws, once an
+  /// update, with what is computed of them.
+  void takeDraws() {
+    NumberedNodes nodes(graph);
+    llvm::BitVector replicas(nodes.size()), within(nodes.size());
+    SmallVector<unsigned> pending = nodes.findEndpoints(graph);
+    llvm::erase_if(pending, [&](unsigned number) { return served.contains(nodes[number]); });
+    for (unsigned number = 0; number < nodes.size(); ++number) {
+      Operation *op = nodes[number];
+      within[number] = !served.contains(op);
+      if (within[number] && step.contains(op) && (isReduction(op) || op->getNumResults() == 0))
+        pending.push_back(number);
+    }
+    for (unsigned number : pending)
+      replicas.set(number);
+    nodes.close(replicas, pending, within);
+    llvm::BitVector drawn(nodes.size());
+    for (unsigned number = 0; number < nodes.size(); ++number) {
+      Operation *op = nodes[number];
+      drawn[number] = within[number] && !replicas[number] && step.contains(op) &&
+                      (drawsNumbers(op) || llvm::any_of(nodes.getOperands(number), [&](unsigned operand) {
+                         return operand != NumberedNodes::kNone && drawn[operand];
+                       }));
+      if (drawn[number]) {
+        served.insert(op);
+        names.insert(dfg::getNodeName(op));
+      }
+    }
   }
 
   /// Gives a server's node what the server must compute itself.

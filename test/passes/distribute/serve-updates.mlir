@@ -178,3 +178,28 @@ module @aggregated attributes {dist.strategy = #dist.strategy<"" required 3>} {
     dfg.apply_gradient_descent %h, %rate, %r : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
   }
 }
+
+// -----
+
+// Numbers that updates alone are made of are drawn once an update, with what is computed of them; a replica's own each replica draws.
+// CHECK-LABEL: @noise
+module @noise attributes {dist.strategy = #dist.strategy<"" required 3>} {
+  dist.topology @cluster replicas 3 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0", "a:CPU:1", "a:CPU:2"] replicas 3 from 0>]
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
+  dfg.graph attributes {train_op = "train"} {
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
+    %four = dfg.const dense<4> : tensor<1xi32> : tensor<1xi32> loc("four")
+    %x = dfg.placeholder {dist.feed = "sharded", shape = #dfg.shape<[4]>} : () -> tensor<4xf32> loc("x")
+    // CHECK: dfg.random_uniform %{{.*}} {seed = 1 : i64, seed2 = 1 : i64} :
+    // CHECK: dfg.random_standard_normal %{{.*}} {dist.place = #dist.place<"worker" 0>, seed = 1 : i64, seed2 = 2 : i64}
+    // CHECK: dfg.mul %{{.*}}, %{{.*}} {dist.place = #dist.place<"worker" 0>}
+    %kept = dfg.random_uniform %four {seed = 1, seed2 = 1} : (tensor<1xi32>) -> tensor<4xf32> loc("kept")
+    %g = dfg.mul %x, %kept : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("g")
+    %normal = dfg.random_standard_normal %four {seed = 1, seed2 = 2} : (tensor<1xi32>) -> tensor<4xf32> loc("normal")
+    %noise = dfg.mul %normal, %rate : (tensor<4xf32>, tensor<f32>) -> tensor<4xf32> loc("noise")
+    %r = dist.all_reduce mean bucket 0 group 0 (%g) variables ["w"] : tensor<4xf32> loc("all_reduce/0")
+    %noisy = dfg.add_v2 %r, %noise : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("noisy")
+    dfg.apply_gradient_descent %h, %rate, %noisy : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
+  }
+}
