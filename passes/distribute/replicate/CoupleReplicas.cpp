@@ -776,9 +776,12 @@ private:
       case Flow::Local:
         break;
       }
-      // Replicas that servers on their own serve have only values of their own, but for what an update makes.
-      return functions.contains(value) &&
-             (!policies.serves || step.contains(value.getDefiningOp()) || isSumOfMeans(value, flow));
+      if (!functions.contains(value) || !policies.serves)
+        return functions.contains(value);
+      // Replicas that servers on their own serve have only values of their own, but for what an update makes; the loss
+      // is each step's.
+      const bool isUpdates = step.contains(value.getDefiningOp());
+      return value == getLoss(graph) ? !isUpdates && isSumOfMeans(value, flow) : isUpdates || isSumOfMeans(value, flow);
     };
     SmallVector<std::pair<Operation *, Value>> found;
     forEachFetch(graph, [&](Operation *node, Value value) {

@@ -31,8 +31,9 @@ public:
         place(dist::PlaceAttr::get(graph.getContext(), "worker", 0)) {}
 
   LogicalResult run() {
-    // A graph that does not train has nothing to serve.
-    if (!step.isKnown())
+    // A graph that does not train has nothing to serve, and where no gradient is of a share nothing is pushed: every
+    // task makes the same updates.
+    if (!step.isKnown() || llvm::none_of(block, [](Operation &op) { return isReduction(&op); }))
       return success();
     for (Operation &op : block)
       if (failed(check(&op)))

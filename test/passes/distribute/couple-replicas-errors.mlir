@@ -104,3 +104,23 @@ module @logged_alone attributes {dist.strategy = #dist.strategy<"">} {
     dfg.apply_gradient_descent %h, %rate, %mean : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
   }
 }
+
+// -----
+
+// A loss that an update needs as well is a server's, where each step has one of its own to log.
+module @loss_of_update attributes {dist.strategy = #dist.strategy<"" required 2>} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<f32> {trainable, dist.place = #dist.place<"worker" 0>, dist.sync = #dist.sync<server>}
+  // expected-remark @below {{so that replicas take each step together: with replicas_to_aggregate the number of replicas, every update is the one that it would be otherwise}}
+  dfg.graph attributes {train_op = "train", loss = "loss:0"} {
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
+    %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %mean = dfg.mean %x, %zero : (tensor<?xf32>, tensor<1xi32>) -> tensor<f32> loc("mean")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<f32>> loc("w")
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<f32>>) -> tensor<f32> loc("read")
+    %loss = dfg.add_v2 %mean, %w : (tensor<f32>, tensor<f32>) -> tensor<f32> loc("loss")
+    %square = dfg.square %loss : (tensor<f32>) -> tensor<f32> loc("square")
+    dfg.apply_gradient_descent %h, %rate, %square : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("train")
+  }
+}

@@ -203,3 +203,22 @@ module @noise attributes {dist.strategy = #dist.strategy<"" required 3>} {
     dfg.apply_gradient_descent %h, %rate, %noisy : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
   }
 }
+
+// -----
+
+// Where no gradient is of a replica's share all tasks make the same updates, of variables that each has.
+// CHECK-LABEL: @alike
+module @alike attributes {dist.strategy = #dist.strategy<"" required 2>} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "a" devices ["a:CPU:0"] replicas 1 from 0>, #dist.task<"worker" 1 on "b" devices ["b:CPU:0"] replicas 1 from 1>]
+  // CHECK: dfg.variable @w : tensor<4xf32> {dist.sync = #dist.sync<server at "ps:0">, trainable}
+  dfg.variable @w : tensor<4xf32> {dist.place = #dist.place<"worker" 0>, trainable, dist.sync = #dist.sync<server at "ps:0">}
+  dfg.graph attributes {train_op = "train"} {
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
+    // CHECK: %[[W:.*]] = dfg.read_variable
+    // CHECK-NEXT: dfg.apply_gradient_descent %{{.*}}, %{{.*}}, %[[W]] :
+    // CHECK-NOT: dist.
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("read")
+    dfg.apply_gradient_descent %h, %rate, %w : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
+  }
+}
