@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "passes/distribute/synchronize/RawGradients.h"
 #include "passes/rows/MaskedRows.h"
 
 using namespace mlir;
@@ -380,9 +381,14 @@ LogicalResult RowMasker::stitch(Operation *op) {
   return replace(g, op->getResult(0), result, {whole->among, 0, {}, areTerms});
 }
 
-/// Whether the distinct values name rows that are read. An optimizer's name those that it updates.
+/// Whether the distinct values name rows that are read. An optimizer's name those that it updates, and maybe reads of
+/// slots.
 bool RowMasker::isLookedUp(Value distinct) const {
   constexpr size_t kMaxNodes = 64;
+  const bool areUpdated = llvm::any_of(distinct.getUses(), [](OpOperand &use) {
+    auto update = llvm::dyn_cast<dfg::UpdateInterface>(use.getOwner());
+    return update && update.getIndicesOperand() == static_cast<int>(use.getOperandNumber());
+  });
   llvm::SetVector<Operation *> users;
   users.insert_range(distinct.getUsers());
   for (size_t i = 0; i < users.size() && i < kMaxNodes; ++i) {
@@ -390,11 +396,26 @@ bool RowMasker::isLookedUp(Value distinct) const {
     const bool reads =
         llvm::isa<dfg::GatherOp, dfg::GatherV2Op, dfg::ResourceGatherOp>(user) && user->getOperand(0) != distinct;
     if (reads || llvm::isa<dfg::DynamicPartitionOp>(user))
-      return needed.contains(user);
+      return needed.contains(user) && (!areUpdated || seen.contains(user));
     if (llvm::isa<dfg::ScalarInterface, dfg::ReshapeOp>(user))
       users.insert_range(user->getUsers());
   }
   return false;
+}
+
+/// What the loss and the fetches are computed of.
+void RowMasker::findSeen() {
+  llvm::StringSet<> names;
+  for (const std::string &tensor : getFetchedTensors(graph))
+    names.insert(StringRef(tensor).split(':').first);
+  SmallVector<Operation *> pending;
+  for (Operation &op : graph.getBody().front())
+    if (names.contains(dfg::getNodeName(&op)))
+      pending.push_back(&op);
+  while (!pending.empty())
+    if (Operation *op = pending.pop_back_val(); seen.insert(op).second)
+      for (Value operand : op->getOperands())
+        pending.push_back(operand.getDefiningOp());
 }
 
 /// The values themselves, as often as they are there. What works row by row gives the same for equal ones, and what is

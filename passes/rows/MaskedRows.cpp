@@ -36,6 +36,7 @@ bool choosesRows(Operation *op) {
 LogicalResult RowMasker::run() {
   Block &block = graph.getBody().front();
   findRepeats();
+  findSeen();
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (auto node = llvm::dyn_cast<dfg::ShapeInterface>(op); node && failed(node.inferShapes(shapes)))
       return failure();

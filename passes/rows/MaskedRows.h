@@ -204,6 +204,7 @@ private:
   llvm::LogicalResult unique(Operation *op);
   llvm::LogicalResult repeatRows(Operation *op);
   bool isLookedUp(Value distinct) const;
+  void findSeen();
   const Selection *getRowsByPlace(Builder &g, const llvm::SetVector<const Selection *> &counted,
                                   const std::optional<dfg::Dims> &sizes);
   bool isVectorOfRows(Value value) const;
@@ -219,6 +220,8 @@ private:
 
   dfg::GraphOp graph;
   const llvm::DenseSet<Operation *> &needed;
+  /// What the loss and the fetches are computed of.
+  llvm::DenseSet<Operation *> seen;
   dfg::ShapeContext shapes;
   llvm::DenseMap<Value, MaskedValue> masked;
   /// Shape arithmetic that sees how many rows there are, and whose.

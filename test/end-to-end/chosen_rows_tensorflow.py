@@ -162,6 +162,29 @@ def products_below_the_diagonal(g):
     return g.loss_of(tf.reshape(products, [-1, 3]))
 
 
+def chosen_rows_of_a_table(g):
+    """Their optimizers read slots by the rows that they update."""
+    tf, mask = g.tf, g.ids >= 0
+    rows = tf.gather(g.variable("table", ROWS, 4), tf.boolean_mask(g.ids, mask))
+    sums = tf.math.unsorted_segment_sum(tf.tanh(rows), tf.cast(tf.where(mask)[:, 0], tf.int32), tf.shape(g.y)[0])
+    return g.loss_of(sums)
+
+
+@case("keras.Nadam")
+def chosen_rows_with_nadam(g):
+    return chosen_rows_of_a_table(g)
+
+
+@case("keras.Adamax")
+def chosen_rows_with_adamax(g):
+    return chosen_rows_of_a_table(g)
+
+
+@case("keras.RMSprop")
+def chosen_rows_with_rmsprop(g):
+    return chosen_rows_of_a_table(g)
+
+
 # ---- Masks --------------------------------------------------------------------------------------------------------------------
 
 
@@ -384,8 +407,14 @@ def make(tf, name, folder):
         tf.set_random_seed(5)
         graph = Graph(tf, resource)
         loss = tf.identity(function(graph), "loss")
-        made = getattr(tf.train, f"{optimizer}Optimizer")(RATE, **({"momentum": 0.9} if optimizer == "Momentum" else {}))
-        made.minimize(loss, name="train")
+        if optimizer.startswith("keras."):
+            import tf_keras
+            variables = tf.trainable_variables()
+            made = getattr(tf_keras.optimizers.legacy, optimizer.removeprefix("keras."))(RATE, epsilon=1e-2)
+            tf.group(made.apply_gradients(zip(tf.gradients(loss, variables), variables)), name="train")
+        else:
+            made = getattr(tf.train, f"{optimizer}Optimizer")(RATE, **({"momentum": 0.9} if optimizer == "Momentum" else {}))
+            made.minimize(loss, name="train")
         tf.global_variables_initializer()
         tf.train.export_meta_graph(str(folder / "graph.meta"))
         rows, numbers = BATCH * STEPS, np.random.default_rng(11)

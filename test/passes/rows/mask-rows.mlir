@@ -723,3 +723,37 @@ module @added_by_distinct_indices {
     dfg.scatter_sub %table, %distinct#0, %sum : (!dfg.ref<tensor<8x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update")
   }
 }
+
+// -----
+
+// An optimizer reads slots by the rows that it updates: these stay distinct, for what is made of sums is no term of them.
+// CHECK-LABEL: @read_by_distinct_indices
+module @read_by_distinct_indices {
+  dfg.variable @table : tensor<8x4xf32>
+  dfg.variable @slot : tensor<8x4xf32>
+  dfg.graph attributes {train_op = "update", loss = "loss:0"} {
+    %id = dfg.placeholder : () -> tensor<?xi32> loc("id")
+    %w = dfg.placeholder : () -> tensor<?xi1> loc("w")
+    %x = dfg.placeholder : () -> tensor<?x4xf32> loc("x")
+    %first = dfg.const dense<0> : tensor<i32> : tensor<i32> loc("first")
+    %both = dfg.const dense<[0, 1]> : tensor<2xi32> : tensor<2xi32> loc("both")
+    %loss = dfg.sum %x, %both : (tensor<?x4xf32>, tensor<2xi32>) -> tensor<f32> loc("loss")
+    %table = dfg.var_handle @table : !dfg.ref<tensor<8x4xf32>> loc("table")
+    %slot = dfg.var_handle @slot : !dfg.ref<tensor<8x4xf32>> loc("slot")
+    %at = dfg.opaque "Where"(%w) : (tensor<?xi1>) -> tensor<?x1xi64> loc("at")
+    %flat = dfg.squeeze %at {squeeze_dims = [1]} : (tensor<?x1xi64>) -> tensor<?xi64> loc("flat")
+    %ids = dfg.gather_v2 %id, %flat, %first {batch_dims = 0 : i64} : (tensor<?xi32>, tensor<?xi64>, tensor<i32>) -> tensor<?xi32> loc("ids")
+    %dy = dfg.gather_v2 %x, %flat, %first {batch_dims = 0 : i64} : (tensor<?x4xf32>, tensor<?xi64>, tensor<i32>) -> tensor<?x4xf32> loc("dy")
+    // CHECK: %[[DISTINCT:.*]]:2 = dfg.unique %{{.*}}
+    %distinct:2 = dfg.unique %ids : (tensor<?xi32>) -> (tensor<?xi32>, tensor<?xi32>) loc("distinct")
+    %count = dfg.size %distinct#0 : (tensor<?xi32>) -> tensor<i32> loc("count")
+    // CHECK: %[[SUM:.*]] = dfg.unsorted_segment_sum %{{.*}}, %[[DISTINCT]]#1,
+    %sum = dfg.unsorted_segment_sum %dy, %distinct#1, %count : (tensor<?x4xf32>, tensor<?xi32>, tensor<i32>) -> tensor<?x4xf32> loc("sum")
+    // CHECK: %[[SLOT:.*]] = dfg.resource_gather %{{.*}}, %[[DISTINCT]]#0
+    %rows = dfg.resource_gather %slot, %distinct#0 : (!dfg.ref<tensor<8x4xf32>>, tensor<?xi32>) -> tensor<?x4xf32> loc("rows")
+    // CHECK: %[[SCALED:.*]] = dfg.mul %[[SUM]], %[[SLOT]]
+    %scaled = dfg.mul %sum, %rows : (tensor<?x4xf32>, tensor<?x4xf32>) -> tensor<?x4xf32> loc("scaled")
+    // CHECK: dfg.scatter_sub %{{.*}}, %[[DISTINCT]]#0, %[[SCALED]]
+    dfg.scatter_sub %table, %distinct#0, %scaled : (!dfg.ref<tensor<8x4xf32>>, tensor<?xi32>, tensor<?x4xf32>) -> () loc("update")
+  }
+}
