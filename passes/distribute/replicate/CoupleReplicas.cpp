@@ -478,13 +478,21 @@ private:
       if (round == 0 && policies.replicas > 1 && failed(checkDecisions(graph, flow)))
         return failure();
       Wanted wanted = findWanted(graph, flow, step, policies);
+      if (wanted.values.empty() && policies.replicas > 1 && isInStep(policies)) {
+        FailureOr<bool> inTurn = updatesInTurn(graph, flow, step, policies);
+        if (failed(inTurn) || (*inTurn && failed(keepInStep(graph, "gradients are computed from what updates of their "
+                                                                   "own step leave"))))
+          return failure();
+        policies.serves = policies.serves && !*inTurn;
+        changed |= *inTurn;
+      }
       if (wanted.values.empty()) {
         if (policies.replicas > 1 && failed(checkSizes(graph, flow, step)))
           return failure();
         break;
       }
       if (policies.replicas > 1 && isInStep(policies)) {
-        if (failed(keepCoupledInStep(graph)))
+        if (failed(keepInStep(graph, "values of the step depend on other replicas' examples")))
           return failure();
         policies.serves = false;
         changed = true;
@@ -702,8 +710,9 @@ private:
   }
 
   /// Servers that wait for a gradient of every replica (replicas_to_aggregate is their number) make synchronous
-  /// updates, and of replicas that need each other's examples none may be ahead: all take each step together.
-  LogicalResult keepCoupledInStep(dfg::GraphOp graph) {
+  /// updates, and of replicas that need each other's examples, or what updates make of them, none may be ahead: all
+  /// take each step together.
+  LogicalResult keepInStep(dfg::GraphOp graph, llvm::StringRef reason) {
     FailureOr<AppliedStrategy> applied = AppliedStrategy::read(getOperation());
     if (failed(applied))
       return failure();
@@ -711,10 +720,40 @@ private:
     strategy.clear_replicas_to_aggregate();
     AppliedStrategy::write(getOperation(), strategy);
     serving.reset();
-    graph.emitRemark("values of the step depend on other replicas' examples, so that replicas take each step together: "
-                     "with replicas_to_aggregate the number of replicas, every update is the one that it would be "
-                     "otherwise");
+    graph.emitRemark(reason) << ", so that replicas take each step together: with replicas_to_aggregate the number of "
+                                "replicas, every update "
+                                "is the one that it would be otherwise";
     return success();
+  }
+
+  /// Whether a replica can push a gradient only when an update of the same step has been made: a second pass over the
+  /// batch.
+  static FailureOr<bool> updatesInTurn(dfg::GraphOp graph, const BatchFlow &flow, const strategies::StepNodes &step,
+                                       const SyncPolicies &policies) {
+    FailureOr<RawGradients> gradients = findRawGradients(graph, flow, step, policies, UpdatesOf::AllBatches);
+    if (failed(gradients))
+      return failure();
+    llvm::DenseSet<Operation *> behind;
+    llvm::StringSet<> updated;
+    for (Operation &op : graph.getBody().front()) {
+      if (!step.contains(&op))
+        continue;
+      bool isBehind = gradients->path.contains(&op) || llvm::any_of(op.getOperands(), [&](Value operand) {
+                        return behind.contains(operand.getDefiningOp());
+                      });
+      auto update = llvm::dyn_cast<dfg::UpdateInterface>(op);
+      for (OpOperand &operand : op.getOpOperands())
+        if (dfg::VarHandleOp handle =
+                dfg::isHandle(operand.get().getType()) ? dfg::getVariableHandle(operand.get()) : dfg::VarHandleOp()) {
+          isBehind |= updated.contains(handle.getVariable()) && !llvm::isa<dfg::VarHandleOp, dfg::IdentityOp>(op);
+          if (update && llvm::is_contained(update.getWrittenOperands(), operand.getOperandNumber()))
+            updated.insert(handle.getVariable());
+        }
+      if (isBehind || update)
+        behind.insert(&op);
+    }
+    return llvm::any_of(gradients->values,
+                        [&](const auto &gradient) { return behind.contains(gradient.first.getDefiningOp()); });
   }
 
   /// What is computed from reductions over the batch that the loss is not computed from, which gradients are.

@@ -124,3 +124,46 @@ module @loss_of_update attributes {dist.strategy = #dist.strategy<"" required 2>
     dfg.apply_gradient_descent %h, %rate, %square : (!dfg.ref<tensor<f32>>, tensor<f32>, tensor<f32>) -> () loc("train")
   }
 }
+
+// -----
+
+// A second pass over the batch, behind the first one's update.
+module @in_turn attributes {dist.strategy = #dist.strategy<"" required 2>} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"worker" 0>, dist.sync = #dist.sync<server>}
+  dfg.variable @v : tensor<4xf32> {trainable, dist.place = #dist.place<"worker" 0>, dist.sync = #dist.sync<server>}
+  // expected-remark @below {{gradients are computed from what updates of their own step leave, so that replicas take each step together}}
+  dfg.graph attributes {train_op = "train"} {
+    %rate = dfg.const dense<1.000000e+00> : tensor<f32> : tensor<f32> loc("rate")
+    %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %mean = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %i = dfg.var_handle @v : !dfg.ref<tensor<4xf32>> loc("v")
+    dfg.apply_gradient_descent %h, %rate, %mean : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("first")
+    %w = dfg.read_variable %h {control = ["first"]} : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("again")
+    %y = dfg.mul %x, %w : (tensor<?x4xf32>, tensor<4xf32>) -> tensor<?x4xf32> loc("y")
+    %second = dfg.mean %y, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("second")
+    dfg.apply_gradient_descent %i, %rate, %second {control = ["first"]} : (!dfg.ref<tensor<4xf32>>, tensor<f32>, tensor<4xf32>) -> () loc("train")
+  }
+}
+
+// -----
+
+// What an optimizer makes of a slot that the step has updated is a server's.
+module @slots_in_turn attributes {dist.strategy = #dist.strategy<"" required 2>} {
+  dist.topology @cluster replicas 2 [#dist.task<"worker" 0 on "localhost" devices ["localhost:CPU:0", "localhost:CPU:1"] replicas 2 from 0>]
+  dfg.variable @w : tensor<4xf32> {trainable, dist.place = #dist.place<"worker" 0>, dist.sync = #dist.sync<server>}
+  dfg.variable @slot : tensor<4xf32> {dist.place = #dist.place<"worker" 0>}
+  dfg.graph attributes {train_op = "train"} {
+    %x = dfg.placeholder {dist.feed = "sharded"} : () -> tensor<?x4xf32> loc("x")
+    %zero = dfg.const dense<0> : tensor<1xi32> : tensor<1xi32> loc("zero")
+    %mean = dfg.mean %x, %zero : (tensor<?x4xf32>, tensor<1xi32>) -> tensor<4xf32> loc("mean")
+    %h = dfg.var_handle @w : !dfg.ref<tensor<4xf32>> loc("w")
+    %s = dfg.var_handle @slot : !dfg.ref<tensor<4xf32>> loc("slot")
+    dfg.assign_add %s, %mean : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("first")
+    %m = dfg.read_variable %s {control = ["first"]} : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("again")
+    %both = dfg.add_v2 %m, %mean : (tensor<4xf32>, tensor<4xf32>) -> tensor<4xf32> loc("both")
+    dfg.assign_sub %h, %both : (!dfg.ref<tensor<4xf32>>, tensor<4xf32>) -> () loc("train")
+  }
+}
