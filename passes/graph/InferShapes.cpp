@@ -28,26 +28,46 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
       getOperation().emitError() << "a batch of " << static_cast<int64_t>(batch) << " is no multiple of " << multiple;
       return signalPassFailure();
     }
-    for (Operation &op : getOperation().getOps()) {
-      Block *block = nullptr;
-      if (auto graph = llvm::dyn_cast<dfg::GraphOp>(op))
-        block = &graph.getBody().front();
-      else if (auto function = llvm::dyn_cast<dfg::FuncOp>(op))
-        block = &function.getBody().front();
-      if (!block)
-        continue;
+    SmallVector<std::pair<Operation *, Block *>> all;
+    for (Operation &op : getOperation().getOps())
+      if (llvm::isa<dfg::GraphOp, dfg::FuncOp>(op))
+        all.emplace_back(&op, &op.getRegion(0).front());
+    // What servers take is what replicas push in another entry.
+    std::stable_partition(all.begin(), all.end(),
+                          [](auto scope) { return scope.second->template getOps<dist::TakeOp>().empty(); });
+    for (auto [scope, block] : all) {
+      Operation &op = *scope;
       dfg::ShapeContext context = batch > 0 ? dfg::ShapeContext(batch / multiple) : dfg::ShapeContext();
       // An entry is what code is generated for.
       if (op.hasAttr(dfg::kEntryAttr))
         context.useBounds();
       context.setReplicas(replicas);
+      for (auto take : block->getOps<dist::TakeOp>())
+        setTaken(take);
       if (failed(setFeeds(context, op, *block)) || failed(context.run(*block)))
         return signalPassFailure();
+      for (auto push : block->getOps<dist::PushOp>())
+        for (Value part : push.getGradient())
+          pushed[push.getAccumulator()].push_back(context.getShape(part));
       setTypes(context, *block);
       if (auto function = llvm::dyn_cast<dfg::FuncOp>(op))
         function.setType(
             FunctionType::get(&getContext(), block->getArgumentTypes(), block->getTerminator()->getOperandTypes()));
     }
+  }
+
+  /// Of a sparse gradient the number of rows is the server's own.
+  void setTaken(dist::TakeOp take) {
+    auto known = pushed.find(take.getAccumulator());
+    if (known == pushed.end())
+      return;
+    for (auto [part, sizes] : llvm::zip(take.getGradient(), known->second))
+      if (auto type = llvm::cast<TensorType>(part.getType()); sizes && !type.hasStaticShape()) {
+        dfg::Dims taken = *sizes;
+        if (take.getRows() && !taken.empty())
+          taken.front() = dfg::Dim();
+        part.setType(dfg::refine(type, taken));
+      }
   }
 
   LogicalResult setFeeds(dfg::ShapeContext &context, Operation &op, Block &block) {
@@ -80,6 +100,9 @@ struct InferShapes : impl::InferShapesBase<InferShapes> {
     }
     return success();
   }
+
+  /// Of each accumulator.
+  llvm::StringMap<SmallVector<std::optional<dfg::Dims>>> pushed;
 
   void setTypes(dfg::ShapeContext &context, Block &block) {
     auto refine = [&](Value value) {

@@ -148,8 +148,6 @@ def check_number(arguments, number):
         case, found = MutatedCase(scratch / "case"), []
         for _ in range(arguments.configurations):
             configuration = case.configuration(rng, arguments.kinds.split(","))
-            if any(word in configuration["strategy"] for word in ("sync=false", "replicas_to_aggregate", "staleness", "variable_averages")):
-                configuration["strategy"] = configuration["strategy"].split(":")[0]
             try:
                 case.check(configuration, 1, rng)
                 found.append((configuration, None, None))

@@ -222,8 +222,8 @@ private:
       takeOwn(gradient, reduced);
       if (reduced.use_empty())
         continue;
-      dist::TakeOp take = pushAndTake(reduce.getReduction(), variable, gradient, getTakenType(reduced, variable),
-                                      reduce.getAggregatorAttr());
+      dist::TakeOp take =
+          pushAndTake(reduce.getReduction(), variable, gradient, reduced.getType(), reduce.getAggregatorAttr());
       reduced.replaceAllUsesWith(take.getGradient()[0]);
     }
     reduce.erase();
@@ -294,17 +294,6 @@ private:
         if (llvm::isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType())))
           changed.set(join.getName(), builder.getStringAttr("mean"));
     graph->setAttr(dist::kJoinsAttr, changed.getDictionary(graph.getContext()));
-  }
-
-  /// Where a server takes a gradient, nothing is known of how it was made: of a variable's own it is known that it has
-  /// the variable's shape.
-  Type getTakenType(Value reduced, StringAttr variable) const {
-    auto type = llvm::dyn_cast<RankedTensorType>(reduced.getType());
-    auto held = SymbolTable::lookupNearestSymbolFrom<dfg::VariableOp>(graph, variable);
-    auto shape = held ? llvm::dyn_cast<RankedTensorType>(held.getType()) : RankedTensorType();
-    if ((type && type.hasStaticShape()) || !shape || failed(verifyCompatibleShape(reduced.getType(), shape)))
-      return reduced.getType();
-    return shape.clone(getElementTypeOrSelf(reduced.getType()));
   }
 
   /// What replicas read of variables that servers update.
