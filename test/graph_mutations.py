@@ -172,7 +172,7 @@ class Mutator:
             for number, tensor in enumerate(op.inputs):
                 if op.type in ("Shape", "ShapeN", "Size", "ZerosLike", "OnesLike"):  # Any of the shape gives the same.
                     continue
-                if tensor.dtype in (tf.float32, tf.int32, tf.int64) and tensor.shape.rank is not None and tensor.op.type not in ("Const", "Shape"):
+                if tensor.dtype in (tf.float32, tf.int32, tf.int64) and tensor.shape.rank is not None and tensor.op.type not in ("Const", "Shape", "BroadcastGradientArgs"):
                     found.append((op, number))
         return found
 
