@@ -276,7 +276,9 @@ LogicalResult ReduceScatterOp::verify() {
     return emitOpError() << "has " << getShares().size() << " shares of " << getGradients().size() << " values";
   if (getOwners())
     for (auto [index, gradient, owned] : llvm::enumerate(getGradients(), getShares()))
-      if (gradient.getType() != owned.getType())
+      // Of an update it is known that its gradient has the variable's shape, which that of the gradient need not say.
+      if (failed(verifyCompatibleShape(gradient.getType(), owned.getType())) ||
+          getElementTypeOrSelf(gradient.getType()) != getElementTypeOrSelf(owned.getType()))
         return emitOpError() << "gives " << owned.getType() << " of value " << index
                              << ", but its owner has it whole: " << gradient.getType();
   return success();

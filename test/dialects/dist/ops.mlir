@@ -32,6 +32,10 @@ dfg.graph {
   %w = dfg.var_handle @a : !dfg.ref<tensor<2xf32>>
   // CHECK: dist.reduce_scatter mean bucket 5 group 1 (%{{.*}}) variables ["a"] : (tensor<2xf32>) -> tensor<1xf32>
   %gs = dist.reduce_scatter mean bucket 5 group 1 (%a) variables ["a"] : (tensor<2xf32>) -> tensor<1xf32>
+  // What an owner has whole has the variable's shape, whatever is known of the gradient's.
+  // CHECK: dist.reduce_scatter mean bucket 6 group 1 (%{{.*}}) variables ["a"] {owners = array<i64: 0>} : (tensor<*xf32>) -> tensor<2xf32>
+  %of = builtin.unrealized_conversion_cast %a : tensor<2xf32> to tensor<*xf32>
+  %ow = dist.reduce_scatter mean bucket 6 group 1 (%of) variables ["a"] {owners = array<i64: 0>} : (tensor<*xf32>) -> tensor<2xf32>
   // CHECK: dist.share_handle %{{.*}} : !dfg.ref<tensor<2xf32>> -> !dfg.ref<tensor<1xf32>>
   %ws = dist.share_handle %w : !dfg.ref<tensor<2xf32>> -> !dfg.ref<tensor<1xf32>>
   // CHECK: dist.take_share %{{.*}} : tensor<2xf32> -> tensor<1xf32>
