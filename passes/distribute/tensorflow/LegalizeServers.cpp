@@ -299,6 +299,31 @@ private:
       worker.servers.late.insert(taken);
   }
 
+  void waitForReads(Operation *waits, ArrayRef<std::string> names) {
+    for (llvm::StringRef name : names) {
+      if (auto alias = worker.aliases.find(name); alias != worker.aliases.end())
+        StockNodes::addControl(waits, alias->second);
+      else if (Operation *read = nodes.find(name))
+        StockNodes::addControl(waits, read);
+    }
+  }
+
+  /// A node that runs once what it waits for has run or is dead. What its Switch chooses by nothing may fold: of a
+  /// constant TensorFlow would make an Identity of the Merge.
+  Operation *meetDead(llvm::StringRef name) {
+    auto flag = RankedTensorType::get({}, builder.getI1Type());
+    Value step = worker.read((name + "/step").str(), getStep());
+    Value zero = nodes.constant((name + "/zero").str(),
+                                DenseElementsAttr::get(llvm::cast<RankedTensorType>(step.getType()), int64_t(0)));
+    NamedAttribute type = nodes.attribute("T", builder.getI1Type());
+    Value begins =
+        nodes.get("Equal", (name + "/begins").str(), {step, zero}, flag, nodes.attribute("T", builder.getI64Type()));
+    Operation *choice = nodes.make("Switch", (name + "/switch").str(), {begins, begins}, {flag, flag}, type);
+    return nodes.make("Merge", (name + "/merge").str(), choice->getResults(),
+                      {flag, RankedTensorType::get({}, builder.getI32Type())},
+                      {type, nodes.attribute("N", int64_t(2))});
+  }
+
   /// An element in a queue says that this worker has read; the chief takes one of each before it updates. (A worker
   /// comes to its next step by a token, which follows from the updates: no element is of another step.)
   Operation *signalReads(dist::PlaceAttr place, int64_t tasks) {
@@ -306,13 +331,15 @@ private:
     Value queue = getQueue("reads", "synchronization/reads", place, flag);
     NamedAttribute sent = nodes.types("Tcomponents", builder.getI1Type());
     Value yes = nodes.constant("read", DenseElementsAttr::get(flag, true));
-    Operation *signal = onServer(place, nodes.make("QueueEnqueueV2", "reads/enqueue", {queue, yes}, {}, sent));
-    for (llvm::StringRef name : worker.servers.reads) {
-      if (auto alias = worker.aliases.find(name); alias != worker.aliases.end())
-        StockNodes::addControl(signal, alias->second);
-      else if (Operation *read = nodes.find(name))
-        StockNodes::addControl(signal, read);
+    Operation *merge = nullptr;
+    if (!worker.servers.readsThatMayBeDead.empty()) {
+      merge = meetDead("reads/done");
+      waitForReads(merge, worker.servers.readsThatMayBeDead);
     }
+    Operation *signal = onServer(place, nodes.make("QueueEnqueueV2", "reads/enqueue", {queue, yes}, {}, sent));
+    waitForReads(signal, worker.servers.reads);
+    if (merge)
+      StockNodes::addControl(signal, merge);
     if (worker.servers.guard)
       StockNodes::addControl(signal, worker.servers.guard);
     if (worker.isChief())

@@ -11,8 +11,13 @@
 // of a loss that no gradient needs. For them each worker puts an element into a queue
 // when it has read, and the chief takes an element a worker before it updates.
 //
+// Conditions and loops that are exported as they are take handles and read by
+// themselves: of functions the node that runs them has read when it is done; of
+// version 1 a loop's Exits, and what is behind a Switch, which may be dead.
+//
 //===----------------------------------------------------------------------===//
 
+#include "dialects/dfg/Frames.h"
 #include "dialects/dfg/NodeEdges.h"
 #include "passes/distribute/tensorflow/WorkerGraph.h"
 
@@ -86,6 +91,8 @@ public:
     if (!end || !worker.hasPlaces())
       return success();
     const Edges::Set step = edges.collectBefore(end);
+    if (failed(findKeptReads()))
+      return failure();
     SmallVector<Operation *> updates;
     for (Operation *op : step)
       if (llvm::isa<dfg::UpdateInterface>(op) && op->hasAttr(dist::kPlaceAttr))
@@ -121,7 +128,7 @@ public:
       // Only the chief's own nodes come behind its updates.
       auto refuse = [&](StringRef why, StringRef instead) {
         return read->emitError() << "node '" << dfg::getNodeName(read) << "' reads variable '"
-                                 << dfg::getVariableHandle(getHandle(read)).getVariable()
+                                 << getVariable(read).getVariable()
                                  << "', which a server holds, behind an update of the same step, for " << why
                                  << ": workers cannot know when the chief has updated; all-reduce " << instead
                                  << ", or train with one worker";
@@ -134,6 +141,10 @@ public:
         return refuse("the loss", "the variable that is read");
       if (waitedFor.contains(read) || late.contains(read))
         continue;
+      if (keptReads.contains(read)) {
+        waitForKept(read);
+        continue;
+      }
       // A reference is read where it is used; a resource's value is its reader's own.
       if (!isOfReference(read)) {
         worker.servers.reads.push_back(dfg::getNodeName(read).str());
@@ -146,7 +157,8 @@ public:
     // A copy is renewed at the end of a step: that all workers have done so, any element or gradient of the next one
     // says.
     const bool hasCopies = llvm::any_of(step, [&](Operation *op) { return isOfProxy(op, step); });
-    worker.servers.waitsForReads = !worker.servers.reads.empty() || (hasCopies && pushes.empty());
+    worker.servers.waitsForReads =
+        !worker.servers.reads.empty() || !worker.servers.readsThatMayBeDead.empty() || (hasCopies && pushes.empty());
     return success();
   }
 
@@ -183,8 +195,65 @@ private:
     return pull && pull.getProxy() && step.contains(pull);
   }
 
+  dfg::VarHandleOp getVariable(Operation *read) const {
+    if (Value handle = getHandle(read))
+      return dfg::getVariableHandle(handle);
+    return keptReads.lookup(read);
+  }
+
+  /// What reads variables of servers in control flow that is kept as it is: nodes that are given a handle through
+  /// others (Enter, Switch), and nodes that run functions with it.
+  LogicalResult findKeptReads() {
+    llvm::FailureOr<dfg::Frames> found = dfg::Frames::find(worker.block);
+    if (failed(found))
+      return failure();
+    frames = std::move(*found);
+    behindSwitches = dfg::findBehind(worker.block,
+                                     [&](Operation *op) { return dfg::getKind(op) == "Switch" && !frames.lookup(op); });
+    llvm::DenseMap<Value, dfg::VarHandleOp> handedOn;
+    for (Operation &op : worker.block) {
+      if (auto variable = llvm::dyn_cast<dfg::VarHandleOp>(op)) {
+        if (worker.getPlace(variable.getVariable()))
+          handedOn[variable.getHandle()] = variable;
+        continue;
+      }
+      for (Value operand : op.getOperands()) {
+        dfg::VarHandleOp variable = handedOn.lookup(operand);
+        if (!variable)
+          continue;
+        for (Value result : op.getResults())
+          if (dfg::isHandle(result.getType()))
+            handedOn[result] = variable;
+        const bool givesValue = llvm::any_of(op.getResultTypes(), [](Type type) { return !dfg::isHandle(type); });
+        const bool isKept = llvm::isa<dfg::OpaqueOp>(op) || !dfg::getVariableHandle(operand);
+        if (givesValue && isKept && !getHandle(&op) && !llvm::isa<dfg::UpdateInterface>(op) &&
+            !op.hasAttr(dist::kPlaceAttr))
+          keptReads.try_emplace(&op, variable);
+      }
+    }
+    return success();
+  }
+
+  /// No edge leads out of a frame but from its Exits.
+  void waitForKept(Operation *read) {
+    llvm::DenseSet<Operation *> seen = {read};
+    SmallVector<Operation *> pending = {read};
+    while (!pending.empty()) {
+      Operation *op = pending.pop_back_val();
+      dfg::Frame *frame = frames.lookup(op);
+      if (!frame || (dfg::getKind(op) == "Exit" && !frame->parent)) {
+        (behindSwitches.contains(op) ? worker.servers.readsThatMayBeDead : worker.servers.reads)
+            .push_back(dfg::getNodeName(op).str());
+        continue;
+      }
+      for (Operation *user : op->getUsers())
+        if (seen.insert(user).second)
+          pending.push_back(user);
+    }
+  }
+
   bool isOfReference(Operation *read) const {
-    dfg::VarHandleOp variable = dfg::getVariableHandle(getHandle(read));
+    dfg::VarHandleOp variable = getVariable(read);
     return variable && worker.references.contains(variable.getVariable());
   }
 
@@ -213,7 +282,8 @@ private:
     fetched = std::move(kept);
     SmallVector<Operation *> reads;
     for (Operation &op : worker.block)
-      if (getHandle(&op) && !isOfProxy(&op, step) && (step.contains(&op) || fetched.contains(&op)))
+      if ((getHandle(&op) || keptReads.contains(&op)) && !isOfProxy(&op, step) &&
+          (step.contains(&op) || fetched.contains(&op)))
         reads.push_back(&op);
     return reads;
   }
@@ -221,6 +291,9 @@ private:
   WorkerGraph &worker;
   Edges edges;
   Edges::Set fetched;
+  dfg::Frames frames;
+  Edges::Set behindSwitches;
+  llvm::MapVector<Operation *, dfg::VarHandleOp> keptReads;
 };
 
 } // namespace

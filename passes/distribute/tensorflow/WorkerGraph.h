@@ -122,9 +122,9 @@ struct WorkerGraph final : Exchange {
     llvm::StringSet<> lateTakes;
     llvm::DenseSet<mlir::Operation *> late;
     llvm::DenseSet<mlir::Operation *> earlyUpdates;
-    /// Nodes, by name, of this worker that have read what no gradient that it pushes follows from; and whether there
-    /// are any, in any worker.
-    llvm::SmallVector<std::string> reads;
+    /// Nodes, by name, of this worker that have read what no gradient that it pushes follows from, those among them
+    /// that are dead where a branch of version 1 is not taken, and whether there are any, in any worker.
+    llvm::SmallVector<std::string> reads, readsThatMayBeDead;
     bool waitsForReads = false;
     /// An update is not of one gradient of each replica: the chief may take gradients after another's last step.
     bool isLoose = false;
