@@ -88,10 +88,12 @@ LogicalResult ShardRewriter::rewrite(Operation *op) {
     readReferences(opaque);
     return success();
   }
-  // One way of the older condition: it passes the reference on, and its users read it.
+  // One way of the older condition: it passes the reference on, and its users read it, behind what the switch waits
+  // for.
   if (opaque && opaque.getOp() == "RefSwitch" &&
       llvm::all_of(op->getUsers(), [](Operation *user) { return llvm::isa<dfg::IdentityOp>(user); })) {
-    readReferences(opaque);
+    builder.setInsertionPoint(op);
+    op->setOperand(0, readWhole(op, op->getOperand(0), *variable));
     opaque.setOp("Switch");
     return success();
   }
@@ -149,16 +151,17 @@ Value ShardRewriter::readWhole(Operation *op, Value handle, const ShardedVariabl
   if (!step.isKnown() || !step.contains(op))
     if (StringAttr initial = initialAssigns.lookup(variable.name))
       before.insert(initial);
+  const std::string suffix = getUniqueSuffix(variable, "/whole");
   Parts parts;
   for (int64_t shard = 0; shard < variable.getCount(); ++shard) {
-    Location loc = NameLoc::get(builder.getStringAttr(variable.getShardName(shard) + "/whole"));
+    Location loc = NameLoc::get(builder.getStringAttr(variable.getShardName(shard) + suffix));
     auto read = dfg::ReadVariableOp::create(builder, loc, variable.getShardType(shard), getShardHandle(handle, shard),
                                             /*implicit=*/false);
     if (!before.empty())
       read->setAttr(dfg::kControlAttr, builder.getArrayAttr(before.getArrayRef()));
     parts.push_back(read);
   }
-  return join(NameLoc::get(builder.getStringAttr(variable.name + "/whole")), parts, variable);
+  return join(NameLoc::get(builder.getStringAttr(variable.name + suffix)), parts, variable);
 }
 
 /// A function that is given the variable is given its value.
@@ -205,12 +208,23 @@ void ShardRewriter::splitRead(dfg::ReadVariableOp read, const ShardedVariable &v
     parts.push_back(clone.getValue());
   }
   // A read that is no node has no name to keep.
-  Location loc =
-      read.getImplicit() ? getSuffixed(dfg::getVariableHandle(read.getHandle())->getLoc(), "/concat") : read.getLoc();
-  Value whole = join(loc, parts, variable);
+  Value whole =
+      read.getImplicit() ? joinUnnamed(read.getHandle(), parts, variable) : join(read.getLoc(), parts, variable);
   splitGathers(read, parts, variable);
   read.getValue().replaceAllUsesWith(whole);
   reads[whole] = {&variable, std::move(parts)};
+}
+
+Value ShardRewriter::joinUnnamed(Value handle, ArrayRef<Value> parts, const ShardedVariable &variable) {
+  std::string suffix = getUniqueSuffix(variable, "/concat");
+  Value joined = join(getSuffixed(dfg::getVariableHandle(handle)->getLoc(), suffix), parts, variable);
+  unnamed.insert(joined);
+  return joined;
+}
+
+std::string ShardRewriter::getUniqueSuffix(const ShardedVariable &variable, llvm::StringRef suffix) {
+  const unsigned before = numMade[(variable.name + suffix).str()]++;
+  return before == 0 ? suffix.str() : (suffix + "_" + llvm::Twine(before)).str();
 }
 
 void ShardRewriter::readReferences(dfg::OpaqueOp op) {
@@ -223,7 +237,7 @@ void ShardRewriter::readReferences(dfg::OpaqueOp op) {
     for (int64_t shard = 0; shard < variable->getCount(); ++shard)
       parts.push_back(dfg::ReadVariableOp::create(builder, builder.getUnknownLoc(), variable->getShardType(shard),
                                                   getShardHandle(operand.get(), shard), /*implicit=*/true));
-    Value whole = join(getSuffixed(dfg::getVariableHandle(operand.get())->getLoc(), "/concat"), parts, *variable);
+    Value whole = joinUnnamed(operand.get(), parts, *variable);
     operand.set(whole);
     reads[whole] = {variable, std::move(parts)};
   }

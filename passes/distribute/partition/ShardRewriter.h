@@ -52,6 +52,8 @@ private:
   Parts splitConstant(dfg::ConstOp constant, mlir::SplatElementsAttr splat,
                       llvm::ArrayRef<mlir::RankedTensorType> types, const ShardedVariable &variable);
   mlir::Value join(mlir::Location loc, llvm::ArrayRef<mlir::Value> parts, const ShardedVariable &variable);
+  /// For a read that is no node.
+  mlir::Value joinUnnamed(mlir::Value handle, llvm::ArrayRef<mlir::Value> parts, const ShardedVariable &variable);
   mlir::Value getConstant(mlir::DenseElementsAttr elements);
 
   // ---- Rows (ShardRows.cpp) --------------------------------------------------------------
@@ -72,6 +74,8 @@ private:
 
   /// `op` for a shard: named by the shard, colocated with shards.
   mlir::Operation *cloneForShard(mlir::Operation *op, const ShardedVariable &variable, int64_t shard);
+  /// Nodes that are made of a variable at several places have names of their own: others may have to wait for them.
+  std::string getUniqueSuffix(const ShardedVariable &variable, llvm::StringRef suffix);
   mlir::Location getSuffixed(mlir::Location loc, const llvm::Twine &suffix);
 
   mlir::Block &block;
@@ -93,6 +97,10 @@ private:
     Parts parts;
   };
   llvm::DenseMap<mlir::Value, Read> reads;
+  /// Those of reads that are no nodes.
+  llvm::DenseSet<mlir::Value> unnamed;
+  /// How many nodes were made of a name.
+  llvm::StringMap<unsigned> numMade;
   /// Parts of values that were split already.
   struct Split {
     int64_t axis;

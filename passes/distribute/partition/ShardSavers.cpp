@@ -120,7 +120,7 @@ void ShardRewriter::splitSave(dfg::OpaqueOp save) {
   save->setOperands(operands);
   // What was joined for the saver alone.
   for (Value value : joined)
-    if (reads.contains(value) && value.use_empty() && dfg::getNodeName(value.getDefiningOp()).ends_with("/concat")) {
+    if (reads.contains(value) && value.use_empty() && unnamed.erase(value)) {
       reads.erase(value);
       value.getDefiningOp()->erase();
     }

@@ -45,15 +45,16 @@ dfg::TensorShapeAttr getShape(TensorType type) {
 
 WholeValues::WholeValues(ModuleOp module) : symbols(module), builder(module.getContext()) {}
 
-static bool isSwitch(Operation *op) {
+/// What lets its first operand into a branch or a loop of version 1.
+static bool letsIn(Operation *op) {
   auto opaque = llvm::dyn_cast<dfg::OpaqueOp>(op);
-  return opaque && opaque.getOp() == "Switch";
+  return opaque && llvm::is_contained({"Switch", "Enter"}, opaque.getOp());
 }
 
-bool WholeValues::handsOn(Operation *op) { return isSwitch(op) || getRunning(op).has_value(); }
+bool WholeValues::handsOn(Operation *op) { return letsIn(op) || getRunning(op).has_value(); }
 
-/// A condition of version 1 lets the value through.
-LogicalResult WholeValues::passSwitch(Operation *op, Value value) {
+/// A condition or a loop of version 1 lets the value in.
+LogicalResult WholeValues::letIn(Operation *op, Value value) {
   op->setOperand(0, value);
   NamedAttrList rest(dfg::getSourceAttributes(op));
   rest.erase("_output_shapes");
@@ -68,8 +69,8 @@ LogicalResult WholeValues::passSwitch(Operation *op, Value value) {
 }
 
 LogicalResult WholeValues::pass(Operation *op, const llvm::MapVector<unsigned, Value> &values) {
-  if (isSwitch(op))
-    return passSwitch(op, values.front().second);
+  if (letsIn(op))
+    return letIn(op, values.front().second);
   Running running = *getRunning(op);
   Arguments arguments;
   for (const auto &[operand, value] : values) {

@@ -18,7 +18,7 @@ class WholeValues {
 public:
   explicit WholeValues(mlir::ModuleOp module);
 
-  /// Whether `op` runs functions of the library on its operands.
+  /// Whether `op` runs functions of the library on its operands, or lets one into a branch or a loop of version 1.
   static bool handsOn(mlir::Operation *op);
 
   /// Gives `op` values instead of handles, by operand. Fails with a diagnostic where a function does more than reading.
@@ -30,7 +30,7 @@ public:
 private:
   using Arguments = llvm::SmallVector<std::pair<unsigned, mlir::TensorType>>;
 
-  llvm::LogicalResult passSwitch(mlir::Operation *op, mlir::Value value);
+  llvm::LogicalResult letIn(mlir::Operation *op, mlir::Value value);
   llvm::LogicalResult useValue(mlir::Value value);
   llvm::FailureOr<mlir::FlatSymbolRefAttr> specialize(mlir::Operation *user, mlir::FlatSymbolRefAttr function,
                                                       const Arguments &arguments, bool isLoop);

@@ -15,7 +15,9 @@
 // CHECK: %[[U1:.*]] = dfg.apply_gradient_descent %[[W1]]
 // CHECK: %[[U:.*]] = dfg.concat_v2 %[[U0]], %[[U1]], %[[AXIS]] {{.*}}loc("update")
 // CHECK: dfg.l2_loss %[[U]]
-// A way of a condition takes the variable's value.
+// A way of a condition takes the variable's value, as it is behind what the switch waits for.
+// CHECK: dfg.read_variable %[[W0]] {control = ["update", "asked"]} {{.*}}loc("w/part_0/whole")
+// CHECK: dfg.read_variable %[[W1]] {control = ["update", "asked"]} {{.*}}loc("w/part_1/whole")
 // CHECK: %[[WHOLE:.*]] = dfg.concat_v2 %{{.*}}, %{{.*}}, %[[AXIS]]
 // CHECK: dfg.opaque "Switch"(%[[WHOLE]], %{{.*}}) {{.*}}loc("switch")
 
@@ -50,8 +52,9 @@ dfg.graph {
   %identity = dfg.identity %read {tf = {_class = ["loc:@w"]}} : (tensor<2x5xf32>) -> tensor<2x5xf32> loc("w/read")
   %u = dfg.apply_gradient_descent %w, %lr, %g : (!dfg.ref<tensor<2x5xf32>>, tensor<f32>, tensor<2x5xf32>) -> tensor<2x5xf32> loc("update")
   %norm = dfg.l2_loss %u : (tensor<2x5xf32>) -> tensor<f32> loc("norm")
-  %asked = dfg.placeholder : () -> tensor<i1> loc("asked")
-  %ways:2 = dfg.opaque "RefSwitch"(%w, %asked) {tf = {T = f32}} : (!dfg.ref<tensor<2x5xf32>>, tensor<i1>) -> (tensor<2x5xf32>, tensor<2x5xf32>) loc("switch")
+  %ask = dfg.placeholder : () -> tensor<i1> loc("ask")
+  %asked = dfg.identity %ask {control = ["update"]} : (tensor<i1>) -> tensor<i1> loc("asked")
+  %ways:2 = dfg.opaque "RefSwitch"(%w, %asked) {control = ["update"], tf = {T = f32}} : (!dfg.ref<tensor<2x5xf32>>, tensor<i1>) -> (tensor<2x5xf32>, tensor<2x5xf32>) loc("switch")
   %taken = dfg.identity %ways#1 : (tensor<2x5xf32>) -> tensor<2x5xf32> loc("taken")
   %file = dfg.const dense<"model"> : tensor<!dfg.string> : tensor<!dfg.string> loc("save/Const")
   %names = dfg.const dense<["step", "w"]> : tensor<2x!dfg.string> : tensor<2x!dfg.string> loc("save/names")

@@ -6,11 +6,16 @@
 // CHECK: %[[WHOLE:.*]] = dfg.concat_v2 {{.*}} loc("w/whole")
 // CHECK: dfg.gather_nd %[[WHOLE]], %{{.*}} {control = ["g"]} : {{.*}} loc("elements")
 // CHECK: dfg.const dense<[4, 2]> : tensor<2xi32> loc("sizes")
-// CHECK: dfg.read_variable %{{.*}} {control = ["initial"]} : {{.*}} loc("w/part_0/whole")
-// CHECK: dfg.read_variable %{{.*}} {control = ["initial"]} : {{.*}} loc("w/part_1/whole")
-// CHECK: %[[VALUE:.*]] = dfg.concat_v2 {{.*}} loc("w/whole")
+// Each read has a name of its own.
+// CHECK: dfg.read_variable %{{.*}} {control = ["initial"]} : {{.*}} loc("w/part_0/whole_1")
+// CHECK: dfg.read_variable %{{.*}} {control = ["initial"]} : {{.*}} loc("w/part_1/whole_1")
+// CHECK: %[[VALUE:.*]] = dfg.concat_v2 {{.*}} loc("w/whole_1")
 // CHECK: %[[SWITCH:.*]]:2 = dfg.opaque "Switch"(%[[VALUE]], %{{.*}}) {tf = {T = f32}} : (tensor<4x2xf32>, tensor<i1>) -> (tensor<4x2xf32>, tensor<4x2xf32>)
 // CHECK: dfg.identity %[[SWITCH]]#1 : {{.*}} loc("value")
+// So does a loop of version 1 that only reads it.
+// CHECK: %[[LOOP:.*]] = dfg.concat_v2 {{.*}} loc("w/whole_2")
+// CHECK: %[[ENTER:.*]] = dfg.opaque "Enter"(%[[LOOP]]) {tf = {T = f32, frame_name = "loop", is_constant = true}} : (tensor<4x2xf32>) -> tensor<4x2xf32>
+// CHECK: dfg.identity %[[ENTER]] {control = ["iteration"]} : {{.*}} loc("inside")
 
 //--- strategy.pbtxt
 node_config {
@@ -37,4 +42,7 @@ dfg.graph attributes {train_op = "train", init_op = "init"} {
   %value = dfg.read_variable %switch#1 : (tensor<!dfg.resource>) -> tensor<4x2xf32> loc("value")
   dfg.assign %average, %value : (!dfg.ref<tensor<4x2xf32>>, tensor<4x2xf32>) -> () loc("average_initial")
   dfg.group {control = ["initial", "average_initial"]} : () -> () loc("init")
+  %enter = dfg.opaque "Enter"(%w) {tf = {T = !dfg.resource, frame_name = "loop", is_constant = true}} : (!dfg.ref<tensor<4x2xf32>>) -> tensor<!dfg.resource> loc("enter")
+  %begin = dfg.opaque "Enter"(%lr) {tf = {T = f32, frame_name = "loop"}} : (tensor<f32>) -> tensor<f32> loc("iteration")
+  %inside = dfg.read_variable %enter {control = ["iteration"]} : (tensor<!dfg.resource>) -> tensor<4x2xf32> loc("inside")
 }
