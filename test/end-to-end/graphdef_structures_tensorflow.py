@@ -17,6 +17,9 @@ LOOPS = ("scan_over_trained_rows-v1", "dynamic_rnn_with_lengths-v1", "dynamic_rn
 # Of a slice's assignment beside another update no share can be taken.
 STRATEGIES = ("AllReduce", "PartitionedPS")
 REFUSED = {("slice_beside_another_update", strategy): "updates variable 'bank' by operation 'ResourceStridedSliceAssign'" for strategy in STRATEGIES}
+REFUSED["reference_behind_its_update", "PartitionedPS"] = "behind an update of the same step"
+# What reads of a server, or of a variable in parts, in a way of its own.
+FURTHER = {"until_it_settles": ("PS",), "reference_behind_its_update": ("PartitionedAR",)}
 CASES = {name: control_flow_tensorflow.CASES[name][:2] + (True,) for name in LOOPS}
 
 
@@ -255,6 +258,33 @@ def get_lengths(i):
 
 
 @case(2)
+@case(1)
+def until_it_settles(i):
+    """A loop that nothing bounds reads a variable by its handle, of a server or in parts."""
+    tf = i.tf
+    start = i.x[:, 0]
+    weights = tf.get_variable("weights", initializer=np.full((3, 3), 0.1, np.float32), use_resource=True)
+
+    def go_on(moved, state):
+        further = tf.tanh(tf.matmul(state, weights) + start)
+        return tf.stop_gradient(tf.reduce_max(tf.abs(further - state))), further
+    settled = tf.while_loop(lambda moved, state: moved > 1e-3, go_on, [tf.constant(1.0), tf.zeros_like(start)], back_prop=False)[1]
+    state = tf.tanh(tf.matmul(tf.stop_gradient(settled), weights) + start)
+    return i.loss_of(tf.matmul(state, i.m)), lambda: []
+
+
+@case(1, False)
+def reference_behind_its_update(i):
+    """The branch takes the reference as the step has updated it."""
+    tf = i.tf
+    target = tf.get_variable("target", initializer=np.eye(4, 3, dtype=np.float32), trainable=False)
+    source = tf.get_variable("source", initializer=np.full((4, 3), 0.3, np.float32))
+    padded = tf.pad(i.x[:, 0], [[0, 0], [0, 1]], constant_values=1.0)
+    loss = i.loss_of(tf.matmul(padded, source) - tf.matmul(padded, target))
+    return loss, lambda: [tf.cond(is_even(i), lambda: tf.assign(target, source.read_value()), lambda: tf.assign(target, target * 0.9))]
+
+
+@case(2)
 def as_long_as_the_longest(i):
     """What workers gather is as long as the longest sequence of the batch, in each step another."""
     tf, lengths = i.tf, get_lengths(i)
@@ -441,7 +471,7 @@ def main():
             if not make_apart(write, folder, name):
                 checks.check(name, lambda: ["the graph could not be made"])
                 continue
-            for strategy in STRATEGIES:
+            for strategy in STRATEGIES + FURTHER.get(name.rpartition("-")[0], ()):
                 checks.check(f"{name}, {strategy}", check, runner, folder, name, strategy)
     checks.exit()
 
