@@ -89,6 +89,26 @@ def DistPartitionVariables : Pass<"dist-partition-variables", "mlir::ModuleOp"> 
   let dependentDialects = ["::distc::dist::DISTDialect"];
 }
 
+def DistPassServedValues : Pass<"dist-pass-served-values", "mlir::ModuleOp"> {
+  let summary = "Kept control flow is given the values of variables that servers hold";
+  let description = [{
+    A condition, a loop or a call of the step that an export keeps as it is, and that only reads a variable of a server, is given its value,
+    and runs copies of its functions that take values. With the handle it would be placed on the server as a whole, or read there in every
+    iteration; and its last nodes on the server may still run when another worker ends its step, whose collectives go by the same step
+    number, and takes away what the server holds for that number.
+
+    Before, where the server 0 holds `w`:
+    ```mlir
+    %r = dfg.opaque "If"(%c, %h) {...} : (tensor<i1>, !dfg.ref<tensor<4xf32>>) -> tensor<4xf32>
+    ```
+    After:
+    ```mlir
+    %w = dfg.read_variable %h : (!dfg.ref<tensor<4xf32>>) -> tensor<4xf32> loc("w/value")
+    %r = dfg.opaque "If"(%c, %w) {...} : (tensor<i1>, tensor<4xf32>) -> tensor<4xf32>
+    ```
+  }];
+}
+
 def DistSeparateRows : Pass<"dist-separate-rows", "mlir::ModuleOp"> {
   let summary = "A tensor of rows for each of several tables";
   let description = [{

@@ -32,6 +32,8 @@ static void buildPipeline(mlir::OpPassManager &manager, const DistributeOptions 
     manager.addPass(createDistFormTableUpdates());
   // What comes after knows shards only, as variables of their own.
   manager.addPass(createDistPartitionVariables());
+  // Shards have been read for it.
+  manager.addPass(createDistPassServedValues());
   if (inStep)
     manager.addPass(createDistKeepInStep());
   // Behind it: shards have places of their own.

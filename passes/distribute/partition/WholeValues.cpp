@@ -53,6 +53,39 @@ static bool letsIn(Operation *op) {
 
 bool WholeValues::handsOn(Operation *op) { return letsIn(op) || getRunning(op).has_value(); }
 
+bool WholeValues::onlyReads(OpOperand &operand) const {
+  Seen seen;
+  return onlyReads(operand, seen);
+}
+
+bool WholeValues::isOnlyRead(Value handle, Seen &seen) const {
+  return !seen.insert(handle).second ||
+         llvm::all_of(handle.getUses(), [&](OpOperand &use) { return onlyReads(use, seen); });
+}
+
+bool WholeValues::onlyReads(OpOperand &operand, Seen &seen) const {
+  Operation *op = operand.getOwner();
+  const unsigned number = operand.getOperandNumber();
+  if (llvm::isa<dfg::ReadVariableOp, dfg::VariableShapeOp, dfg::ReturnOp>(op))
+    return true;
+  if (llvm::isa<dfg::IdentityOp>(op) || letsIn(op))
+    return number == 0 && llvm::all_of(op->getResults(), [&](Value result) { return isOnlyRead(result, seen); });
+  std::optional<Running> running = getRunning(op);
+  if (!running || number < running->firstOperand)
+    return false;
+  auto isOnlyReadIn = [&](FlatSymbolRefAttr name) {
+    auto function = symbols.lookup<dfg::FuncOp>(name.getAttr());
+    const unsigned argument = number - running->firstOperand;
+    return function && argument < function.getNumArguments() &&
+           isOnlyRead(function.getBody().front().getArgument(argument), seen);
+  };
+  if (auto call = llvm::dyn_cast<dfg::CallOp>(op))
+    return isOnlyReadIn(call.getCalleeAttr());
+  bool found = true;
+  dfg::getSourceAttributes(op).walk([&](dfg::FuncAttr function) { found &= isOnlyReadIn(function.getFunction()); });
+  return found && (!running->isLoop || isOnlyRead(op->getResult(number), seen));
+}
+
 /// A condition or a loop of version 1 lets the value in.
 LogicalResult WholeValues::letIn(Operation *op, Value value) {
   op->setOperand(0, value);

@@ -21,6 +21,10 @@ public:
   /// Whether `op` runs functions of the library on its operands, or lets one into a branch or a loop of version 1.
   static bool handsOn(mlir::Operation *op);
 
+  /// Whether what takes the handle by `operand`, and what that hands it on to, only reads the variable. Another use is
+  /// an error of `pass`.
+  bool onlyReads(mlir::OpOperand &operand) const;
+
   /// Gives `op` values instead of handles, by operand. Fails with a diagnostic where a function does more than reading.
   llvm::LogicalResult pass(mlir::Operation *op, const llvm::MapVector<unsigned, mlir::Value> &values);
 
@@ -28,6 +32,10 @@ public:
   bool isGone(mlir::Operation *op) const { return gone.contains(op); }
 
 private:
+  using Seen = llvm::DenseSet<mlir::Value>;
+  bool isOnlyRead(mlir::Value handle, Seen &seen) const;
+  bool onlyReads(mlir::OpOperand &operand, Seen &seen) const;
+
   using Arguments = llvm::SmallVector<std::pair<unsigned, mlir::TensorType>>;
 
   llvm::LogicalResult letIn(mlir::Operation *op, mlir::Value value);

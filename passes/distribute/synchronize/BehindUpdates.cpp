@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "passes/distribute/synchronize/BehindUpdates.h"
+#include "dialects/dfg/NodeNames.h"
 #include "mlir/IR/Builders.h"
 #include "passes/distribute/NodeEdits.h"
 #include "llvm/ADT/SetVector.h"
