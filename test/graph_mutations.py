@@ -2,7 +2,7 @@
 mutant computes makes little sense; what one device makes of it on the whole batch is defined as well as for any graph, and often nothing that a
 user's model has: rows meet rows in the middle of a gradient, sizes of a batch in its updates.
 
-Needs TensorFlow. A mutation is one entry of MUTATIONS.
+Needs TensorFlow. A mutation is one entry of ROWS, ELEMENTS, INTEGERS, REDUCTIONS or BINARY.
 """
 import tensorflow as tf
 
@@ -89,7 +89,7 @@ ROWS = {
     "less the last row": lambda x: x - x[-1:],
     "less the row before": lambda x: x - tf.concat([tf.zeros_like(x[:1]), x[:-1]], 0),
     "largest of a column": lambda x: x * tf.cast(tf.equal(x, tf.reduce_max(x, 0, keepdims=True)), x.dtype) + 0.1 * x,
-    "largest of a column by place": lambda x: x * tf.reshape(tf.transpose(tf.one_hot(tf.argmax(flat(x), 0), rows(x), dtype=x.dtype)), tf.shape(x)) + 0.1 * x,
+    "largest of a column by place": lambda x: x * like(tf.transpose(tf.one_hot(tf.argmax(flat(x), 0), rows(x), dtype=x.dtype)), x) + 0.1 * x,
     "batch normalization": batch_norm,
     "where above the mean": lambda x: tf.where(x > tf.reduce_mean(x), x, 0.1 * x),
     "on condition of the mean": lambda x: tf.cond(tf.reduce_mean(x) > 0, lambda: x, lambda: 0.5 * x),
@@ -142,6 +142,8 @@ INTEGERS = {
 # Reductions: another, over the same axes.
 REDUCTIONS = {"Sum": tf.reduce_sum, "Mean": tf.reduce_mean, "Max": tf.reduce_max, "Min": tf.reduce_min}
 BINARY = {"AddV2": tf.add, "Sub": tf.subtract, "Mul": tf.multiply, "Maximum": tf.maximum, "Minimum": tf.minimum}
+SHAPES = ("Shape", "ShapeN", "Size", "ZerosLike", "OnesLike")  # Of any tensor of the same shape they give the same.
+SIZES = ("Const", "Shape", "BroadcastGradientArgs")  # What they give must stay what it is.
 LOOPS = {"Enter", "Exit", "Switch", "Merge", "NextIteration", "LoopCond", "RefSwitch"}  # Their frames and branches are no place to write nodes.
 
 
@@ -168,12 +170,11 @@ class Mutator:
         if any(op.type in LOOPS for op in inside):
             return []
         found = []
-        for op in (op for op in self.graph.get_operations() if op in inside):
-            for number, tensor in enumerate(op.inputs):
-                if op.type in ("Shape", "ShapeN", "Size", "ZerosLike", "OnesLike"):  # Any of the shape gives the same.
-                    continue
-                if tensor.dtype in (tf.float32, tf.int32, tf.int64) and tensor.shape.rank is not None and tensor.op.type not in ("Const", "Shape", "BroadcastGradientArgs"):
-                    found.append((op, number))
+        for op in self.graph.get_operations():
+            if op not in inside or op.type in SHAPES:
+                continue
+            found += [(op, number) for number, tensor in enumerate(op.inputs)
+                      if tensor.dtype in (tf.float32, tf.int32, tf.int64) and tensor.shape.rank is not None and tensor.op.type not in SIZES]
         return found
 
     def mutate(self, rng, edges):
